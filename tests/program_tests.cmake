@@ -34,15 +34,14 @@ target_compile_options(examples_together PRIVATE -include partita/compiled/host.
 # The pictures of the docs are those that the library draws.
 set_target_properties(draw_policies PROPERTIES EXCLUDE_FROM_ALL OFF)
 foreach(picture "" gemm row_1d replicated_1_5d grid_2d split_3d feature_column feature_row vertex_rows)
-  if(picture STREQUAL "")
-    set(name policies_figure)
-    set(file policies.svg)
-  elseif(picture STREQUAL gemm)
+  string(REGEX REPLACE "(.+)" "policies_figure_\\1" name "${picture}")
+  string(REGEX REPLACE "(.+)" "policies/\\1.svg" file "${picture}")
+  if(picture STREQUAL gemm)
     set(name gemm_figure)
     set(file gemm.svg)
-  else()
-    set(name policies_figure_${picture})
-    set(file policies/${picture}.svg)
+  elseif(picture STREQUAL "")
+    set(name policies_figure)
+    set(file policies.svg)
   endif()
   add_test(NAME ${name} COMMAND sh -c "$<TARGET_FILE:draw_policies> ${picture} | cmp - ${PROJECT_SOURCE_DIR}/docs/${file}")
   set_tests_properties(${name} PROPERTIES LABELS example TIMEOUT 60)
@@ -65,24 +64,13 @@ if(TARGET train)
     set(launch ${programs}/mpi_launch.sh ${MPIEXEC_EXECUTABLE})
     set(kill_launch --launch ${launch})
   endif()
-  partita_add_script_test(train_program TIMEOUT 600 COMMAND
-    python3 ${programs}/train_program.py $<TARGET_FILE:train> ${launch})
+  foreach(test train_program damaged_data train_batches train_reproducible train_stages train_far checkpoints)
+    string(REPLACE train_reproducible train_reproducible_runs name ${test})
+    partita_add_script_test(${name} TIMEOUT 600 COMMAND python3 ${programs}/${test}.py $<TARGET_FILE:train> ${launch})
+  endforeach()
   if(TARGET partita::mpi)
-    partita_add_script_test(mpi_timeout LABELS mpi COMMAND
-      ${programs}/mpi_timeout.sh $<TARGET_FILE:train> ${launch})
+    partita_add_script_test(mpi_timeout LABELS mpi COMMAND ${programs}/mpi_timeout.sh $<TARGET_FILE:train> ${launch})
   endif()
-  partita_add_script_test(damaged_data COMMAND
-    python3 ${programs}/damaged_data.py $<TARGET_FILE:train> ${launch})
-  partita_add_script_test(train_batches COMMAND
-    python3 ${programs}/train_batches.py $<TARGET_FILE:train> ${launch})
-  partita_add_script_test(train_reproducible_runs COMMAND
-    python3 ${programs}/train_reproducible.py $<TARGET_FILE:train> ${launch})
-  partita_add_script_test(train_stages COMMAND
-    python3 ${programs}/train_stages.py $<TARGET_FILE:train> ${launch})
-  partita_add_script_test(train_far TIMEOUT 300 COMMAND
-    python3 ${programs}/train_far.py $<TARGET_FILE:train> ${launch})
-  partita_add_script_test(checkpoints COMMAND
-    python3 ${programs}/checkpoints.py $<TARGET_FILE:train> ${launch})
   partita_add_script_test(kill_resume COMMAND
     python3 ${PROJECT_SOURCE_DIR}/scripts/kill-resume $<TARGET_FILE:train> 4 --seed 1 ${kill_launch})
   if(CMAKE_BUILD_TYPE STREQUAL "Release")

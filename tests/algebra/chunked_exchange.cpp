@@ -1,40 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Needed rows that travel in chunks of A's rows: the bits and the words of one exchange at any number of
-// chunks, for A and for A^T where only A is stored, with one exchange in flight while another chunk
-// multiplies.
+// Rows exchanged in chunks: the bits and words of one exchange, one in flight while a chunk multiplies.
 #include "partita/algebra/chunked_exchange.hpp"
 
-#include <filesystem>
-#include <memory>
 #include <set>
 
-#include "partita/algebra/spmm.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/forwarding_transport.hpp"
-#include "support/matrices.hpp"
+#include "support/spmm_problems.hpp"
 
 namespace test_chunked_exchange {
 
 using namespace test_support;
 
-namespace {
+using problem = spmm_problem;
 
-struct problem {
-  matrix_shape shape;  // of A
-  global_index width;
-  std::vector<triplet<double>> entries = sparse_entries(shape, 3);
-};
-
-/// Blocks that grow from rank to rank, the first ones empty if there are few rows.
-blocking growing(global_index size, mesh_shape shape) {
-  std::vector<global_index> sizes;
-  for (global_index r = 0, done = 0; r < shape.row; done += sizes.back(), ++r)
-    sizes.push_back(r + 1 == shape.row ? size - done : size * (r + 1) / (shape.row * shape.row));
-  return blocking::given(sizes, shape, nesting::rows);
-}
 auto one_way(const host_mesh& m, const policy& named, const problem& p) {
   return distribute(m, named, growing(p.shape.rows, m.shape()), growing(p.shape.cols, m.shape()),
-                    share(p.entries, m.rank(), m.size()), symmetry::one_way);
+                    share(p.entries, m), symmetry::one_way);
 }
 
 spmm_options in_chunks(int chunks, stationary kept = stationary::automatic) {
@@ -92,19 +74,15 @@ class watching_transport final : public forwarding_transport {
   exchanges* seen_;
 };
 
-}  // namespace
-
 TEST_CASE("any number of chunks: the bits and words of one exchange, on every policy and mesh") {
   constexpr int few[] = {2, 3, 50};
   for (const problem& p : {problem{{37, 29}, 5}, problem{{9, 23}, 4}})
-    for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
-                        [&](const policy& named, mesh_shape shape) {
-                          on_mesh(shape, [&](const host_mesh& m) {
-                            const auto a = one_way(m, named, p);
-                            check_chunks(a, p, false, stationary::automatic, few);
-                            check_chunks(transposed(a), p, true, stationary::automatic, few);
-                          });
-                        });
+    on_usual_meshes(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
+                    [&](const host_mesh& m, const policy& named) {
+                      const auto a = one_way(m, named, p);
+                      check_chunks(a, p, false, stationary::automatic, few);
+                      check_chunks(transposed(a), p, true, stationary::automatic, few);
+                    });
 }
 
 TEST_CASE("blocks that move along col, tiles in parts of few entries, a width below the number of ranks") {
@@ -127,7 +105,7 @@ TEST_CASE("row_1d: a row travels with the first chunk that needs it, f wide, and
   for (const int ranks : {2, 5, 8})
     for (const int chunks : {1, 2, 4, 9})
       on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
-        const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), m.size()));
+        const auto a = distribute(m, row_1d, p.shape, share(p.entries, m));
         const auto x = generate<double>(m, row_1d.dense, {101, 13}, field(0));
         auto y = generate<double>(m, row_1d.dense, {101, 13}, field(1));
         spmm_plan plan(a, x, in_chunks(chunks));

@@ -10,8 +10,6 @@ namespace test_device_tall_skinny {
 
 using namespace test_support;
 
-namespace {
-
 /// Two columns that differ by `distance` in places, and three others.
 struct alike_columns {
   double distance;
@@ -20,8 +18,6 @@ struct alike_columns {
     return j != 1 ? element(i, j, 1) : element(i, 0, 1) + distance * element(i, 1, 1);
   }
 };
-
-}  // namespace
 
 TEST_CASE("qr on a device: by Cholesky factorisations, refined or not, and by Householder reflections") {
   const std::vector<double> identity =

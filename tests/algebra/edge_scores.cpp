@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coefficients of edges from two scalars a vertex, and the gradient of the scalars, by the definition, on
-// every policy and mesh.
+// Coefficients of edges from scalars of vertices, and their gradients, by the definition, everywhere.
 #include "partita/algebra/edge_scores.hpp"
-
-#include <algorithm>
 
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/edge_spmm.hpp"
@@ -12,8 +9,6 @@
 namespace test_edge_scores {
 
 using namespace test_support;
-
-namespace {
 
 constexpr global_index n = 31;
 
@@ -72,8 +67,6 @@ struct definition {
   }
 };
 
-}  // namespace
-
 TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of their scalars") {
   const auto entries = sparse_entries({n, n}, 4);
   for (const bool averaged : {false, true})
@@ -81,7 +74,7 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
       if (sanitized && averaged != (probability > 0)) continue;
       for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
         const definition expected(entries, {heads, averaged, 0.3}, {probability, {1, 2, 3}});
-        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
         const in_edges<double, host> own(a);
         edge_scores<double, host> scores(a, own, expected.shape);
         edge_scores_gradient<double, host> backward(own, expected.shape);
@@ -126,7 +119,7 @@ TEST_CASE("a rank's normalisers are those of its products' heads, and of all hea
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
     const score_shape shape{.heads = heads};
     const dropout_mask mask{0.4, {1, 2, 3}};
-    const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+    const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
     const in_edges<double, host> own(a);
     const auto scalars = generate<vertex_rows, double>(m, {n, 2 * heads}, score_entry);
     const auto x = generate<double>(m, p.dense, {n, 3}, field(0));

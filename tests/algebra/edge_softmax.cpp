@@ -22,7 +22,7 @@ TEST_CASE("the softmax over rows and its gradient") {
     return alpha(v, u, h) * (gradient_entry(v, u, h) - means.at({v, h}));
   };
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange) {
-    const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
+    const auto a = distribute(m, p.sparse, shape, share(entries, m));
     host_edges e(a, heads), d(a, heads);
     fill_edges(e, edge_entry);
     fill_edges(d, gradient_entry);

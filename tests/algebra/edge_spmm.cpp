@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with an edge matrix, with its transpose, and with values that are computed where they are used, on
-// every policy and mesh.
+// Products with an edge matrix, its transpose, and values computed where they are used, everywhere.
 #include "partita/algebra/edge_spmm.hpp"
 
 #include "partita/algebra/elementwise.hpp"
@@ -9,8 +8,6 @@
 namespace test_edge_spmm {
 
 using namespace test_support;
-
-namespace {
 
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
@@ -39,12 +36,10 @@ auto computed(const host_edges& e) {
   };
 }
 
-}  // namespace
-
 TEST_CASE("products with an edge matrix and its transpose, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
-    const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
+    const auto a = distribute(m, p.sparse, shape, share(entries, m));
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0));
     const auto product = by_definition(entries, heads, false), adjoint = by_definition(entries, heads, true);
     edge_spmm_plan multiply(a, x, heads, rows), multiply_stored(transposed(a), x, heads, rows);

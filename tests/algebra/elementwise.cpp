@@ -2,16 +2,12 @@
 // Functions of single entries, on every layout, against the same function of the global indices.
 #include "partita/algebra/elementwise.hpp"
 
-#include <algorithm>
-
 #include "partita/base/function.hpp"
 #include "support/matrices.hpp"
 
 namespace test_elementwise {
 
 using namespace test_support;
-
-namespace {
 
 constexpr auto shapes = {matrix_shape{17, 9}, matrix_shape{2, 3}, matrix_shape{1, 1}, matrix_shape{6, 0},
                          matrix_shape{0, 4}};
@@ -27,8 +23,6 @@ void everywhere(auto body) {
 double twice_less_one(double v) { return 2 * v - 1; }
 double mixed(double a, double b) { return a - 3 * b; }
 double placed(global_index i, global_index j, double v) { return static_cast<double>(100 * i + j) + v; }
-
-}  // namespace
 
 TEST_CASE("functions that layers share") {
   static_assert(scaled<double>{3}(5) == 15);
@@ -59,15 +53,11 @@ TEST_CASE("map") {
   });
 }
 
-namespace {
-
 struct step_of_three {
   constexpr void operator()(double x, double& a, double& b, double& c) const {
     a += x, b -= 2 * a, c = a * b;
   }
 };
-
-}  // namespace
 
 TEST_CASE("several matrices in one pass") {
   everywhere([](const host_mesh& m, layout l, matrix_shape size) {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a bias, a relu and dropout against the chain of products and element-wise functions, and how
-// many passes over the rows they take.
+// Products with bias, relu and dropout against the chain of functions, and their passes over the rows.
 #include "partita/algebra/epilogue.hpp"
-
-#include <algorithm>
-#include <filesystem>
 
 #include "partita/algebra/row_products.hpp"
 #include "partita/algebra/spmm.hpp"
@@ -16,8 +12,6 @@
 namespace test_epilogue {
 
 using namespace test_support;
-
-namespace {
 
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 7;
@@ -52,16 +46,13 @@ void check_product(const host_mesh& m, const partita::sparse<double, dynamic_lay
   CHECK(largest_difference(collect(y), expected(once, -0.75, 0.5)) < 1e-12);
 }
 
-}  // namespace
-
 TEST_CASE("a product with everything fused, under every policy on every mesh, of A and of A^T") {
   const std::vector<triplet<double>> entries = sparse_entries(shape);
   const std::vector<double> once = product(entries, shape, width, false),
                             transpose = product(entries, shape, width, true);
   const auto run = [&](auto policy, mesh_shape size, spmm_options options) {
     on_mesh(size, [&](const host_mesh& m) {
-      const partita::sparse<double, dynamic_layout, host> a =
-          distribute(m, policy, shape, share(entries, m.rank(), m.size()));
+      const partita::sparse<double, dynamic_layout, host> a = distribute(m, policy, shape, share(entries, m));
       check_product(m, a, policy.dense, once, options);
       check_product(m, transposed(a), policy.dense, transpose, options);
       check_product(m, a, vertex_rows, once, options);
@@ -84,7 +75,7 @@ TEST_CASE("what follows a product passes with it, or once more where sums travel
       use_far(q, {.store = store, .window = 65536});
       const mesh<host> m(world, size, q);
       const partita::sparse<double, dynamic_layout, host> a =
-          distribute(m, replicated_1_5d, shape, share(entries, m.rank(), m.size()));
+          distribute(m, replicated_1_5d, shape, share(entries, m));
       const auto x = generate<double>(m, replicated_1_5d.dense, {shape.cols, width}, field(0));
       const auto bias = generate<replicated, double>(m, {1, width}, bias_of);
       auto y = generate<double>(m, replicated_1_5d.dense, {shape.rows, width}, field(0));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows added up for the rows of a matrix have the same bits however they are dealt to ranks and lists, are
-// the sums that a fast mesh gives up to rounding, and move what the closed form says.
+// Sums of dealt rows have the same bits however they are dealt, and move the closed form's words.
 #include "partita/algebra/exact_row_sums.hpp"
 
 #include "partita/algebra/elementwise.hpp"
@@ -10,8 +9,6 @@
 namespace test_exact_row_sums {
 
 using namespace test_support;
-
-namespace {
 
 constexpr global_index n = 23, f = 5, added = 61;
 
@@ -94,8 +91,6 @@ void expect_one_result(double tolerance) {
             CHECK(exact_results<T>(world, {ranks, 1, 1}, l, lists) == expected);
       });
 }
-
-}  // namespace
 
 TEST_CASE("float: row sums have the same bits however rows are dealt") { expect_one_result<float>(1e-6); }
 TEST_CASE("double: row sums have the same bits however rows are dealt") { expect_one_result<double>(1e-15); }

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a reproducible mesh Y = A X and Y = A^T X have the same bits for every policy, mesh and option, and move
-// what the closed forms say.
+// On a reproducible mesh A X and A^T X have the same bits everywhere, with the closed form's words.
 #include "partita/algebra/exact_spmm.hpp"
 
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/row_products.hpp"
-#include "partita/algebra/spmm.hpp"
 #include "partita/algebra/vectors.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/transfer/distribute.hpp"
-#include "support/matrices.hpp"
+#include "support/spmm_problems.hpp"
 
 namespace test_exact_spmm {
 
 using namespace test_support;
-
-namespace {
 
 struct problem {
   matrix_shape shape{37, 29};  // of A
@@ -32,12 +27,6 @@ struct problem {
   }
 };
 
-constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
-                                         {stationary::c, row_exchange::sparsity_aware},
-                                         {stationary::a, row_exchange::full},
-                                         {stationary::a, row_exchange::sparsity_aware},
-                                         {stationary::automatic, row_exchange::automatic}};
-
 /// 3 A X + 2 Y or, transposed, 3 A^T X + 2 Y, on every rank.
 template <class T>
 std::vector<T> product_on(const communicator& world, mesh_shape shape, const policy& named, bool transpose,
@@ -45,7 +34,7 @@ std::vector<T> product_on(const communicator& world, mesh_shape shape, const pol
   const problem p;
   const mesh<host> m(world, shape, device_queue<host>(1 + shape.row % 2), summation::reproducible, 40);
   const auto entries = p.entries<T>();
-  const auto stored = distribute(m, named, p.shape, share(entries, m.rank(), m.size()), kind);
+  const auto stored = distribute(m, named, p.shape, share(entries, m), kind);
   const auto a = transpose ? transposed(stored) : stored;
   const blocking features = blocking::even(p.width, shape, nesting::cols);
   const auto x = generate<T>(m, named.dense, a.col_blocking(), features, field(0));
@@ -60,17 +49,13 @@ std::vector<T> product_on(const communicator& world, mesh_shape shape, const pol
 template <class T>
 void expect_one_result(bool transpose) {
   const auto expected = product_on<T>(self::world(), {1, 1, 1}, row_1d, transpose, symmetry::general, {});
-  for_each_usual_mesh(std::array{2, 6, 8, 9}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      for (const spmm_options& o : every_option)
-        for (const symmetry kind : {symmetry::general, symmetry::one_way})
-          CHECK_MESSAGE((product_on<T>(world, shape, policy, transpose, kind, o) == expected),
-                        std::string(policy.name), " on ", to_string(shape));
-    });
+  on_usual_meshes(std::array{2, 6, 8, 9}, [&](const host_mesh& m, const partita::policy& policy) {
+    for (const spmm_options& o : every_option)
+      for (const symmetry kind : {symmetry::general, symmetry::one_way})
+        CHECK_MESSAGE((product_on<T>(m.world(), m.shape(), policy, transpose, kind, o) == expected),
+                      std::string(policy.name), " on ", to_string(m.shape()));
   });
 }
-
-}  // namespace
 
 TEST_CASE("float: A X and A^T X have the same bits everywhere") {
   expect_one_result<float>(false);
@@ -124,8 +109,6 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
     on_threads(on.size(), [&](const communicator& world) { check(world, on, false); });
 }
 
-namespace {
-
 /// X^T G, its column sums and the sum of X, of rows dealt to the ranks somehow, on parts of a mesh.
 template <class T>
 std::vector<double> sums_of_parts(const communicator& world) {
@@ -154,8 +137,6 @@ std::vector<double> sums_of_parts(const communicator& world) {
   all.push_back(sum(x));
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("on parts of a mesh sums over rows are those of all ranks' rows, whoever has which") {
   std::vector<double> single, twice;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of distributed dense matrices: values against tests/reference and words against predictions, on
-// every layout of A, B and C, with every schedule.
+// Products of distributed dense matrices against tests/reference and predictions, in every layout.
 #include "partita/algebra/gemm.hpp"
 
 #include "partita/algebra/reductions.hpp"
@@ -176,9 +175,8 @@ TEST_CASE("gemm: explained in a sentence") {
     const auto c = generate<double>(m, {axis::row | axis::depth, axis::col}, {8, 8}, field(3));
     CHECK(gemm_plan(a, b, c, {partition::gemm_schedule{axis::row, axis::col, axis::depth}}).explain() ==
           "C of 8 x 8 with i by row, j by col, k by depth: A is gathered along col, B is gathered along row, "
-          "partial "
-          "sums are reduce-scattered along depth; the busiest rank receives 24 elements and holds 64 in "
-          "buffers");
+          "partial sums are reduce-scattered along depth; the busiest rank receives 24 elements and holds 64 "
+          "in buffers");
   });
 }
 

@@ -8,8 +8,6 @@ namespace test_gram {
 
 using namespace test_support;
 
-namespace {
-
 constexpr auto shapes = {matrix_shape{23, 10}, matrix_shape{3, 7}, matrix_shape{19, 1}, matrix_shape{5, 0},
                          matrix_shape{0, 4}};
 
@@ -18,8 +16,6 @@ double column_product(global_index rows, global_index i, global_index j) {
   for (global_index k = 0; k < rows; ++k) sum += element(k, i, 1) * element(k, j, 1);
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("gram: X^T X on every layout, and what travels") {
   on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {

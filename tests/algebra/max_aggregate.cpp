@@ -2,10 +2,6 @@
 // The maximum over in-neighbours and its gradient: by hand, and on every policy and mesh.
 #include "partita/algebra/max_aggregate.hpp"
 
-#include <filesystem>
-#include <limits>
-#include <memory>
-
 #include "partita/comm/self.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
@@ -13,8 +9,6 @@
 namespace test_max_aggregate {
 
 using namespace test_support;
-
-namespace {
 
 using matrix = dense<double, vertex_rows, host>;
 
@@ -32,8 +26,6 @@ sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
   return distribute(m, row_1d.sparse, {4, 4}, edges);
 }
 const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
-
-}  // namespace
 
 TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
   const auto m = alone();
@@ -71,7 +63,7 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
       const device_queue<host> q;
       if (store) use_far(q, {.store = store, .window = 4096});
       const mesh<host> m(world, shape, q);
-      const auto graph = distribute(m, policy.sparse, {n, n}, share(edges, m.rank(), m.size()));
+      const auto graph = distribute(m, policy.sparse, {n, n}, share(edges, m));
       max_aggregation<double, host> maximum(graph, f);
       matrix largest(m, {n, f}), gradient(m, {n, f});
       m.ledger().clear();
@@ -101,7 +93,7 @@ std::array<std::vector<double>, 2> maximum_on(const mesh<host>& m, const policy&
     return static_cast<T>(std::ldexp(field(1)(i, j), static_cast<int>(i % 19)));
   };
   std::vector<triplet<T>> own;
-  for (const auto& e : share(edges, m.rank(), m.size())) own.push_back({e.row, e.col, T(1)});
+  for (const auto& e : share(edges, m)) own.push_back({e.row, e.col, T(1)});
   const auto graph = distribute(m, p.sparse, {n, n}, own);
   max_aggregation<T, host> maximum(graph, f);
   dense<T, vertex_rows, host> largest(m, {n, f}), gradient(m, {n, f});
@@ -123,12 +115,11 @@ TEST_CASE_TEMPLATE("on a reproducible mesh the bits are the same everywhere", T,
   const auto fast = on(self::world(), {1, 1, 1}, row_1d, summation::fast);
   CHECK(expected[0] == fast[0]);
   CHECK(largest_difference(expected[1], fast[1]) < 40 * 0x1p18 * std::numeric_limits<T>::epsilon());
-  for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      CHECK_MESSAGE((on(world, shape, policy, summation::reproducible) == expected), std::string(policy.name),
-                    " on ", to_string(shape));
-    });
-  });
+  on_usual_meshes(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
+                  [&](const host_mesh& m, const partita::policy& policy) {
+                    CHECK_MESSAGE((on(m.world(), m.shape(), policy, summation::reproducible) == expected),
+                                  std::string(policy.name), " on ", to_string(m.shape()));
+                  });
 }
 
 TEST_CASE("matrices of another shape are refused") {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows, columns and everything, and the row-wise softmax, on every layout: against sums of the
-// whole matrix, with what travels.
+// Sums of rows, columns and all, and row-wise softmax, on every layout, with what travels.
 #include "partita/algebra/reductions.hpp"
 
 #include "support/matrices.hpp"
@@ -8,8 +7,6 @@
 namespace test_reductions {
 
 using namespace test_support;
-
-namespace {
 
 constexpr auto shapes = {matrix_shape{23, 10}, matrix_shape{2, 3}, matrix_shape{1, 1}, matrix_shape{5, 0},
                          matrix_shape{0, 4}};
@@ -51,8 +48,6 @@ double probability(global_index i, global_index j, global_index cols) {
     total += std::exp(static_cast<long double>(logit(i, k)) - logit(i, j));
   return static_cast<double>(1 / total);
 }
-
-}  // namespace
 
 TEST_CASE("sum") {
   on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {

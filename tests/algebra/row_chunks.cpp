@@ -17,8 +17,7 @@ TEST_CASE("row chunks: their products are the rows of the whole one, bit for bit
     on_mesh({1, ranks, 1}, [&](const mesh<host>& m) {
       const matrix_shape shape{37, 37};
       const auto entries = sparse_entries(shape);
-      const sparse<double, dynamic_layout, host> a =
-          distribute(m, feature_column, shape, share(entries, m.rank(), m.size()));
+      const sparse<double, dynamic_layout, host> a = distribute(m, feature_column, shape, share(entries, m));
       const auto x = generate<double>(m, feature_column.dense, {37, 5}, field(3));
       const auto expected = spmm(a, x);
       for (const std::size_t count : {0, 1, 2, 7, 37, 50}) {
@@ -57,8 +56,7 @@ TEST_CASE("row chunks: their rows of X travel once, or else with every chunk tha
   const auto entries = sparse_entries(shape);
   for (const int ranks : {2, 3, 4, 6})
     on_mesh({1, ranks, 1}, [&](const mesh<host>& m) {
-      const sparse<double, dynamic_layout, host> a =
-          distribute(m, feature_column, shape, share(entries, m.rank(), m.size()));
+      const sparse<double, dynamic_layout, host> a = distribute(m, feature_column, shape, share(entries, m));
       const blocking cols = blocking::even(13, m.shape(), nesting::cols);
       const layout to = feature_column.dense;
       const interval mine = a.col_blocking().block(vertex_rows.rows, m.at());
@@ -87,7 +85,7 @@ TEST_CASE("row chunks: their rows of X travel once, or else with every chunk tha
 TEST_CASE("row chunks: a matrix that is partitioned is refused") {
   on_mesh({2, 1, 1}, [](const mesh<host>& m) {
     const sparse<double, dynamic_layout, host> a =
-        distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+        distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m));
     CHECK(!row_chunks<double, host>::fits(a));
     expect_error<shape_error>("chunks of the rows of A of 9 x 9 need all of A on every rank",
                               [&] { row_chunks<double, host>(a, 2); });

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight of matrices whose rows are whole, dense and sparse.
-#include <filesystem>
-#include <memory>
-#include <utility>
 
 #include "partita/algebra/operand.hpp"
 #include "partita/memory/mapped_store.hpp"

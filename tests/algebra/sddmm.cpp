@@ -10,8 +10,6 @@ namespace test_sddmm {
 
 using namespace test_support;
 
-namespace {
-
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
 constexpr double tolerance = 1e-12;
@@ -26,12 +24,10 @@ double dot(global_index v, global_index u, global_index h, int heads) {
   return total;
 }
 
-}  // namespace
-
 TEST_CASE("sampled products over tiles, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
-    const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
+    const auto a = distribute(m, p.sparse, shape, share(entries, m));
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0)),
                y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
     sddmm_plan sample(a, x, heads, rows);
@@ -52,7 +48,7 @@ TEST_CASE(
     "predicted") {
   const auto entries = sparse_entries(shape, 4);
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
-    const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
+    const auto a = distribute(m, p.sparse, shape, share(entries, m));
     const in_edges<double, host> own(a);
     std::vector<double> expected, found(own.own_columns().size() * static_cast<std::size_t>(heads), -1);
     for (const auto& e : entries)  // in the order of rows and columns

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Y = A X and Y = A^T X where X is stored as bfloat16: the bits that the floats of X give, and half of the
-// bytes of X, for every policy on every mesh.
+// A X and A^T X of a bfloat16 X: the bits that its floats give, for half of the bytes, everywhere.
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/spmm.hpp"
@@ -12,8 +11,6 @@ namespace test_spmm_bfloat16 {
 
 using namespace test_support;
 using base::bfloat16;
-
-namespace {
 
 global_index bytes_of(const ledger& l) {
   global_index bytes = 0;
@@ -82,7 +79,7 @@ void check_product(const auto& a, layout l, const problem& p, spmm_options optio
 
 void check(const policy& named, mesh_shape shape, const problem& p, spmm_options options, symmetry kind) {
   on_mesh(shape, [&](const host_mesh& m) {
-    const auto mine = share(p.values(), m.rank(), m.size());
+    const auto mine = share(p.values(), m);
     const auto a = distribute(m, named, p.shape, mine, kind);
     for (const layout l : {named.dense, vertex_rows}) {
       check_product(a, l, p, options);
@@ -94,8 +91,6 @@ void check(const policy& named, mesh_shape shape, const problem& p, spmm_options
     check_product(transposed(scaled), named.dense, p, options);
   });
 }
-
-}  // namespace
 
 TEST_CASE("an X of bfloat16: the bits of its floats, and half of their bytes, on every mesh") {
   const problem p{{47, 47}, 5};
@@ -117,7 +112,7 @@ TEST_CASE("an X of bfloat16 in every schedule, in chunks, and for an A^T that is
 TEST_CASE("an X of bfloat16 and an A without values") {
   on_mesh({4, 1, 1}, [](const host_mesh& m) {
     const problem p{{61, 61}, 7};
-    const auto mine = share(p.values(), m.rank(), m.size());
+    const auto mine = share(p.values(), m);
     const std::vector<double> factors = p.factors();
     const auto a = distribute(m, row_1d, p.shape, transfer::scaled_pattern(mine, factors, factors));
     CHECK(a.local()->form.factored);
@@ -129,7 +124,7 @@ TEST_CASE("an X of bfloat16 is refused on a reproducible mesh") {
   on_threads(1, [](const communicator& world) {
     const mesh<host> m(world, {1, 1, 1}, device_queue<host>(), summation::reproducible);
     const problem p{{9, 9}, 3};
-    const auto a = distribute(m, row_1d, p.shape, share(p.values(), m.rank(), m.size()));
+    const auto a = distribute(m, row_1d, p.shape, share(p.values(), m));
     const dense<bfloat16, vertex_rows, host> x(m, {9, 3});
     CHECK_THROWS_WITH_AS(spmm(a, x),
                          "spmm: A of 9 x 9 cannot multiply an X of bfloat16 on a reproducible mesh", error);

@@ -9,8 +9,6 @@ namespace test_ledger {
 
 using namespace test_support;
 
-namespace {
-
 /// The size of piece i of n cut into p: the first n mod p are one longer.
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
@@ -19,7 +17,7 @@ void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, station
                    const std::function<void(const ledger&, coordinates, global_index)>& check) {
   const auto entries = sparse_entries({size.rows, size.rows}, 3);
   with_mesh(shape, [&](const host_mesh& m) {
-    const auto mine = share(entries, m.rank(), m.size());
+    const auto mine = share(entries, m);
     const auto a = distribute(m, p.sparse, {size.rows, size.rows}, mine);
     const auto x = generate<double>(m, p.dense, size, field(0));
     dense<double, dynamic_layout, host> y(m, p.dense, a.row_blocking(), x.col_blocking());
@@ -35,8 +33,6 @@ traffic of(const ledger& l, operation kind, const char* axis) {
 }
 
 constexpr global_index n = 101, f = 13;
-
-}  // namespace
 
 TEST_CASE("row_1d: every row that is not mine, f wide") {
   for (int p : {2, 3, 7, 16})
@@ -160,7 +156,7 @@ TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of 
   const auto busiest = [&](const policy& p, mesh_shape shape, stationary keep) {
     global_index words[] = {0};
     with_mesh(shape, [&](const host_mesh& m) {
-      const auto a = distribute(m, p, {even, even}, share(entries, m.rank(), m.size()));
+      const auto a = distribute(m, p, {even, even}, share(entries, m));
       const blocking features = blocking::even(width, shape, nesting::cols);
       global_index mine[] = {spmm_plan(a, p.dense, features, {keep, row_exchange::full}).predicted().words};
       m.world().all_reduce(mine, reduction::max);

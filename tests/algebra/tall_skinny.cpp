@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orthonormal columns on every layout: what Q and R promise, for matrices of every condition and scale, what
-// travels, and that every rank gets the same R.
+// Orthonormal columns on every layout: what Q and R promise for every condition and scale; traffic.
 #include "partita/algebra/tall_skinny.hpp"
-
-#include <limits>
 
 #include "support/matrices.hpp"
 
 namespace test_tall_skinny {
 
 using namespace test_support;
-
-namespace {
 
 /// How Q and R are computed.
 enum class way { cholesky, householder, either };
@@ -118,8 +113,6 @@ auto vandermonde(global_index rows) {
 
 constexpr auto few_meshes = {mesh_shape{1, 1, 1}, mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1},
                              mesh_shape{2, 2, 2}};
-
-}  // namespace
 
 TEST_CASE("qr: every layout, uneven blocks, fewer rows on a rank than columns") {
   for (const mesh_shape shape :

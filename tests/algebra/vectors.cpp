@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner products, norms and updates, as one vector and column by column, on every layout: against loops over
-// the whole matrix, with what travels.
+// Inner products, norms and updates, whole and column by column, on every layout, with what travels.
 #include "partita/algebra/vectors.hpp"
-
-#include <limits>
 
 #include "support/matrices.hpp"
 
 namespace test_vectors {
 
 using namespace test_support;
-
-namespace {
 
 constexpr auto shapes = {matrix_shape{23, 10}, matrix_shape{19, 1}, matrix_shape{2, 3}, matrix_shape{5, 0},
                          matrix_shape{0, 4}};
@@ -35,8 +30,6 @@ traffic reduced(const host_mesh& m, layout l, global_index count) {
 auto numbers_of_columns(const host_mesh& m, matrix_shape size, std::uint64_t number) {
   return generate<replicated, double>(m, {1, size.cols}, field(number));
 }
-
-}  // namespace
 
 TEST_CASE("dot and norm of a whole matrix: the same bits on every rank") {
   on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {

@@ -2,12 +2,8 @@
 // The 16-bit format: every number of it, and what floats are rounded to, against the nearest of all of them.
 #include "partita/base/bfloat16.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <limits>
-#include <vector>
 
 #include "partita/base/random.hpp"
 

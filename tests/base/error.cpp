@@ -3,7 +3,6 @@
 #include "partita/base/error.hpp"
 
 #include <doctest/doctest.h>
-#include <string>
 #include <type_traits>
 
 namespace test_error {

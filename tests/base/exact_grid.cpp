@@ -2,10 +2,8 @@
 // Terms on a grid add up without rounding, in every order.
 #include "partita/base/exact_grid.hpp"
 
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <numeric>
-#include <vector>
 
 #include "partita/base/random.hpp"
 
@@ -13,8 +11,6 @@ namespace test_exact_grid {
 
 using namespace partita;
 using base::exact_grid;
-
-namespace {
 
 /// Products of numbers of both signs and many magnitudes.
 std::vector<double> factors(std::uint64_t seed, std::size_t count) {
@@ -36,8 +32,6 @@ double sum(const std::vector<double>& x, const std::vector<double>& y, auto part
       for (const double g : base::exact_factors(y[i])) total += part(f * g);
   return total;
 }
-
-}  // namespace
 
 TEST_CASE("a number is the sum of its factors, whose products are exact") {
   for (double x : factors(1, 1000)) {

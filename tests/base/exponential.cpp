@@ -11,8 +11,6 @@ namespace test_exponential {
 
 using namespace partita;
 
-namespace {
-
 /// How many units in the last place of `wanted` lie between them.
 template <class T>
 double units(T found, long double wanted) {
@@ -20,8 +18,6 @@ double units(T found, long double wanted) {
   const T unit = std::nextafter(near, std::numeric_limits<T>::infinity()) - near;
   return static_cast<double>(std::abs(found - wanted) / unit);
 }
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("exp(x) - 1 is right to two units in the last place, near 0 too", T, float, double) {
   double worst = 0;

@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 #include <initializer_list>
 #include <limits>
-#include <type_traits>
 
 namespace test_function {
 

@@ -3,15 +3,12 @@
 #include "partita/base/index.hpp"
 
 #include <doctest/doctest.h>
-#include <new>
-#include <vector>
 
 #include "support/ranks.hpp"
 
 namespace test_index {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 
 TEST_CASE("indices: local ones are checked") {
   CHECK(to_local(0, "n") == 0);

@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 #include <map>
 #include <set>
-#include <vector>
 
 namespace test_random {
 

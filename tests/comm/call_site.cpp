@@ -2,9 +2,6 @@
 // Errors of the operations that a verb runs name the line that called the verb, not one of the library.
 #include "partita/comm/call_site.hpp"
 
-#include <stdexcept>
-#include <thread>
-
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/spmm.hpp"
@@ -16,14 +13,12 @@ namespace test_call_site {
 
 using namespace test_support;
 
-namespace {
-
 /// The error of two ranks of which the first calls `one` and the other nothing.
 std::string error_of(auto verb) {
   try {
     partita::threads::run(2, [&](const communicator& world) {
       const host_mesh m(world, {2, 1, 1});
-      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m));
       const auto x = generate<double>(m, row_1d.dense, {9, 3}, field(1));
       m.along(axis::row);
       if (m.rank() == 0) verb(a, x);
@@ -33,8 +28,6 @@ std::string error_of(auto verb) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("the outermost call site counts, on the thread that has one") {
   const auto here = std::source_location::current(), there = std::source_location::current();

@@ -3,15 +3,13 @@
 #include "partita/comm/communicator.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/comm/self.hpp"
 #include "support/ranks.hpp"
 
 namespace test_communicator {
 
-using partita::communication_error, partita::communicator, partita::global_index, test_support::expect_error;
-using test_support::on_threads;
+using namespace test_support;
 
 TEST_CASE("buffers that do not fit their counts") {
   const communicator c = partita::self::world();

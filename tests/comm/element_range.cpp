@@ -2,7 +2,6 @@
 // What communicators send and receive, decided by type.
 #include "partita/comm/element_range.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 #include <list>
 #include <vector>

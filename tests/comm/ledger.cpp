@@ -3,14 +3,10 @@
 #include "partita/comm/ledger.hpp"
 
 #include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 namespace test_ledger {
 
 using namespace partita;
-
-namespace {
 
 comm::collective of(operation kind, global_index count, std::span<const global_index> outputs = {},
                     int peer = 0) {
@@ -22,8 +18,6 @@ comm::collective of(operation kind, global_index count, std::span<const global_i
   op.output_counts = outputs;
   return op;
 }
-
-}  // namespace
 
 TEST_CASE("ledger: what rank 1 of 3 receives") {
   const std::vector<global_index> counts{4, 5, 0};

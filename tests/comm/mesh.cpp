@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicators of a mesh: they lie along its axes, made when they are asked for, one for each way to
-// part the ranks.
+// The communicators of a mesh, made when they are asked for, one for each way to part the ranks.
 #include "partita/comm/mesh.hpp"
 
 #include "partita/memory/host.hpp"
@@ -9,12 +8,9 @@
 
 namespace test_comm_mesh {
 
-using partita::axis, partita::axis_set, partita::communicator, partita::transport, test_support::on_mesh;
-using test_support::on_threads;
+using namespace test_support;
 constexpr axis_set row(axis::row), col(axis::col), depth(axis::depth);
 using host_mesh = partita::mesh<partita::host>;
-
-namespace {
 
 /// Counts how often its group is split.
 class counting_transport final : public test_support::forwarding_transport {
@@ -30,8 +26,6 @@ class counting_transport final : public test_support::forwarding_transport {
  private:
   int splits_ = 0;
 };
-
-}  // namespace
 
 TEST_CASE("mesh: communicators lie along the axes") {
   for (const partita::mesh_shape shape :

@@ -3,8 +3,6 @@
 #include "partita/comm/mpi.hpp"
 
 #include <doctest/doctest.h>
-#include <numeric>
-#include <vector>
 
 #include "laws/on_the_host.hpp"
 #include "support/mpi_world.hpp"

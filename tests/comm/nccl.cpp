@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of a communicator over NCCL, between ranks that are threads with a device each: as many as there
-// are devices.
+// The laws of a communicator over NCCL, between threads with a device each.
 
 #include "laws/on_the_device.hpp"
 #include "laws/on_the_host.hpp"
@@ -10,11 +9,7 @@
 namespace test_nccl_laws {
 
 namespace laws = test_support::laws;
-using partita::communication_error, partita::communicator, partita::cuda_device, partita::device_queue;
-using partita::global_index, partita::request, test_support::equal_counts, test_support::expect_error;
-using test_support::on_nccl_devices, test_support::unchecked;
-
-namespace {
+using namespace test_support;
 
 /// Those of 1, 2, 3, 4 and 6 ranks that have a device each; two must have.
 std::vector<int> rank_counts() {
@@ -26,8 +21,6 @@ std::vector<int> rank_counts() {
   return counts;
 }
 int most_ranks() { return rank_counts().back(); }
-
-}  // namespace
 
 TEST_CASE("memory of the host") {
   for (const int ranks : {1, most_ranks()}) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL on the emulator: the calls that are made, what they cost, and how failures end.
-#include <atomic>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -9,11 +8,7 @@
 namespace test_nccl_failures {
 
 namespace laws = test_support::laws;
-using partita::communication_error, partita::communicator, partita::cuda_device, partita::device_queue;
-using partita::global_index, partita::request, test_support::equal_counts, test_support::on_threads;
-using test_support::unchecked;
-
-namespace {
+using namespace test_support;
 
 const partita::nccl::options impatient{.time_limit = std::chrono::milliseconds(500), .checked = false};
 
@@ -21,6 +16,15 @@ void on_devices(int ranks, const partita::nccl::options& o, auto body) {
   emulator::set_device_count(ranks);
   test_support::on_nccl_devices(ranks, o, body);
   emulator::set_device_count(1);
+}
+
+/// body(fixture, queue, six numbers, communicator of the host) on every rank.
+void with_numbers(int ranks, const partita::nccl::options& o, auto body) {
+  on_devices(ranks, o, [&](const communicator& c, const device_queue<cuda_device>& q) {
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.make<double>(6);
+    body(fixture, q, data, c);
+  });
 }
 
 /// How often each of these was called by all ranks.
@@ -53,8 +57,6 @@ void expect_error(const std::string& part, Act act) {
   CHECK_MESSAGE(right_type, "not the expected exception: ", what);
   CHECK_MESSAGE(what.find(part) != std::string::npos, "expected '", part, "' in: ", what);
 }
-
-}  // namespace
 
 TEST_CASE("which calls of NCCL an operation is") {
   constexpr int p = 4;
@@ -155,9 +157,8 @@ TEST_CASE("what disagrees is an error of the wait where not") {
 TEST_CASE("an operation that never ends is an error that names it") {
   for (const int hanging : {0, 2}) {
     emulator::make_nccl_hang(hanging, 1);
-    on_devices(3, impatient, [](const communicator& c, const device_queue<cuda_device>& q) {
-      const laws::device_fixture fixture = laws::on_a_device(c, q);
-      auto data = fixture.make<double>(6), more = fixture.make<double>(6);
+    with_numbers(3, impatient, [](const auto& fixture, const auto& q, auto& data, const auto&) {
+      auto more = fixture.template make<double>(6);
       fixture.c.broadcast(data.out(), 1);
       q.synchronize();
       expect_error<communication_error>("all_gather of f64 (nccl_failures.cpp", [&] {
@@ -172,9 +173,7 @@ TEST_CASE("an operation that never ends is an error that names it") {
 }
 
 TEST_CASE("a rank that does not come is an error that names the operation") {
-  on_devices(2, impatient, [](const communicator& c, const device_queue<cuda_device>& q) {
-    const laws::device_fixture fixture = laws::on_a_device(c, q);
-    auto data = fixture.make<double>(6);
+  with_numbers(2, impatient, [](const auto& fixture, const auto& q, auto& data, const communicator& c) {
     if (c.rank() == 0)
       expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [&] {
         fixture.c.all_reduce(data.out());
@@ -187,9 +186,7 @@ TEST_CASE("a rank that does not come is an error that names the operation") {
 TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the others leave") {
   emulator::make_nccl_fail(1, ncclRemoteError);
   expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
-    on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
-      const laws::device_fixture fixture = laws::on_a_device(c, q);
-      auto data = fixture.make<double>(6);
+    with_numbers(3, unchecked, [](const auto& fixture, const auto& q, auto& data, const communicator& c) {
       const auto sum = [&] {
         fixture.c.all_reduce(data.out());
         q.synchronize();
@@ -203,9 +200,7 @@ TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the 
 
 TEST_CASE("a rank that fails elsewhere ends the others' waits") {
   expect_error<partita::input_error>("no such file", [] {
-    on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
-      const laws::device_fixture fixture = laws::on_a_device(c, q);
-      auto data = fixture.make<double>(6);
+    with_numbers(3, unchecked, [](const auto& fixture, const auto& q, auto& data, const communicator& c) {
       if (c.rank() == 1) throw partita::input_error("no such file");
       fixture.c.all_reduce(data.out());
       q.synchronize();
@@ -241,9 +236,7 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
     CAPTURE(call);
     emulator::make_fail(call, cudaErrorUnknown, 2);
     expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
-      on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
-        const laws::device_fixture fixture = laws::on_a_device(c, q);
-        auto data = fixture.make<double>(6);
+      with_numbers(3, unchecked, [](const auto& fixture, const auto& q, auto& data, const auto&) {
         fixture.c.all_reduce(data.out());
         q.synchronize();
       });
@@ -278,12 +271,10 @@ TEST_CASE("groups that an exception destroys leave the world as it was, or end i
   });
   // Where others are still waited for, nothing can be waited for.
   expect_error<communication_error>("destroyed while waiting for other ranks", [] {
-    on_devices(2, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
-      const laws::device_fixture fixture = laws::on_a_device(c, q);
-      auto data = fixture.make<double>(6);
+    with_numbers(2, unchecked, [](const auto& fixture, const auto& q, auto& data, const communicator& c) {
       if (c.rank() == 0) {
         const auto group = fixture.with(fixture.c.split(0, 0, "all"));
-        auto lost = fixture.make<double>(6);
+        auto lost = fixture.template make<double>(6);
         try {
           group.c.all_reduce(lost.out());
           throw partita::input_error("no such file");

@@ -3,17 +3,12 @@
 #include "partita/comm/request.hpp"
 
 #include <doctest/doctest.h>
-#include <span>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "support/ranks.hpp"
 
 namespace test_request {
 
-using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
-using test_support::on_threads;
+using namespace test_support;
 
 static_assert(!std::is_copy_constructible_v<request> && std::is_nothrow_move_constructible_v<request>);
 

@@ -3,7 +3,6 @@
 #include "partita/comm/signature.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "support/ranks.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that waits for longer than the time limit says who has not come, to what and where. Ranks that do
 // not come wait until the others have failed, so that the limit alone decides.
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <doctest/doctest.h>
-#include <mutex>
 #include <regex>
-#include <vector>
 
 #include "partita/comm/late.hpp"
 #include "partita/comm/mesh.hpp"
@@ -18,8 +13,6 @@
 namespace test_comm_timeout {
 
 using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
-
-namespace {
 
 constexpr std::chrono::milliseconds limit{200};
 
@@ -79,7 +72,22 @@ void check_matches(const std::string& what, const std::string& pattern) {
 
 const std::string here = R"(\(timeout\.cpp:[0-9]+\))";
 
-}  // namespace
+/// That the ranks of a pattern waited for others in an operation of a group.
+void check_late(const std::string& what, const std::string& waiting, const std::string& absent,
+                const std::string& operation, const std::string& group = " of group world") {
+  check_matches(what, waiting + " has waited for more than 200 ms for " + absent + " in " + operation + " " +
+                          here + group);
+}
+
+/// act(), and opens the gate a little where that fails.
+void passing(gate& failed, auto act) {
+  try {
+    act();
+  } catch (const std::exception&) {
+    failed.pass();
+    throw;
+  }
+}
 
 TEST_CASE("times and ranks in words") {
   using namespace std::chrono_literals;
@@ -92,55 +100,36 @@ TEST_CASE("times and ranks in words") {
 }
 
 TEST_CASE("the ranks that do not come are named, with the operation, its line and its group") {
-  check_matches(error_without(4, {2},
-                              [](const communicator& c) {
-                                std::vector<double> a(4);
-                                c.all_reduce(std::span(a));
-                              }),
-                "rank [013] has waited for more than 200 ms for rank 2 in all_reduce of f64 " + here +
-                    " of group world");
-  check_matches(error_without(4, {0, 3},
-                              [](const communicator& c) {
-                                std::vector<float> a(4);
-                                c.broadcast(std::span(a), 0);
-                              }),
-                "rank [12] has waited for more than 200 ms for ranks 0, 3 in broadcast of f32 " + here +
-                    " of group world");
-  check_matches(
-      error_without(2, {0},
-                    [](const communicator& c) {
-                      std::vector<double> a(4);
-                      c.rank() == 0 ? c.send(std::span(a), 1) : c.receive(std::span(a), 0);
-                    }),
-      "rank 1 has waited for more than 200 ms for rank 0 in receive of f64 " + here + " of group world");
-  check_matches(
-      error_without(2, {1},
-                    [](const communicator& c) {
-                      std::vector<double> a(4);
-                      c.rank() == 0 ? c.send(std::span(a), 1) : c.receive(std::span(a), 0);
-                    }),
-      "rank 0 has waited for more than 200 ms for rank 1 in send of f64 " + here + " of group world");
-  check_matches(error_without(3, {1}, [](const communicator& c) { c.split(0, 0, "part"); }),
-                "rank [02] has waited for more than 200 ms for rank 1 in split " + here);
+  const auto reduce = [](const communicator& c) {
+    std::vector<double> a(4);
+    c.all_reduce(std::span(a));
+  };
+  const auto broadcast = [](const communicator& c) {
+    std::vector<float> a(4);
+    c.broadcast(std::span(a), 0);
+  };
+  const auto send = [](const communicator& c) {
+    std::vector<double> a(4);
+    c.rank() == 0 ? c.send(std::span(a), 1) : c.receive(std::span(a), 0);
+  };
+  check_late(error_without(4, {2}, reduce), "rank [013]", "rank 2", "all_reduce of f64");
+  check_late(error_without(4, {0, 3}, broadcast), "rank [12]", "ranks 0, 3", "broadcast of f32");
+  check_late(error_without(2, {0}, send), "rank 1", "rank 0", "receive of f64");
+  check_late(error_without(2, {1}, send), "rank 0", "rank 1", "send of f64");
+  check_late(error_without(3, {1}, [](const communicator& c) { c.split(0, 0, "part"); }), "rank [02]",
+             "rank 1", "split", "");
 }
 
 TEST_CASE("a rank that has started an operation but does not wait for it is named") {
   // So many numbers are reduced by all ranks, each a share.
   gate failed(2);
-  check_matches(error_of(3, {.time_limit = limit},
-                         [&](const communicator& c) {
-                           std::vector<double> a(1 << 17);
-                           request r = c.start_all_reduce(std::span(a));
-                           if (c.rank() == 1) failed.wait();
-                           try {
-                             r.wait();
-                           } catch (const std::exception&) {
-                             failed.pass();
-                             throw;
-                           }
-                         }),
-                "rank [02] has waited for more than 200 ms for rank 1 in all_reduce of f64 " + here +
-                    " of group world");
+  const std::string what = error_of(3, {.time_limit = limit}, [&](const communicator& c) {
+    std::vector<double> a(1 << 17);
+    request r = c.start_all_reduce(std::span(a));
+    if (c.rank() == 1) failed.wait();
+    passing(failed, [&] { r.wait(); });
+  });
+  check_late(what, "rank [02]", "rank 1", "all_reduce of f64");
 }
 
 TEST_CASE("ranks of a group are named as in the world, and what absent ones wait in is said") {
@@ -150,13 +139,10 @@ TEST_CASE("ranks of a group are named as in the world, and what absent ones wait
     const communicator column = c.split(c.rank() % 2, 0, "col");
     std::vector<double> a(4);
     if (c.rank() == 3) failed.wait();
-    try {
+    passing(failed, [&] {
       column.all_reduce(std::span(a));
       c.all_reduce(std::span(a));
-    } catch (const std::exception&) {
-      failed.pass();
-      throw;
-    }
+    });
   });
   check_matches(what, "rank 1 has waited for more than 200 ms for rank 3 in all_reduce of f64 " + here +
                           " of group col|rank [02] has waited for more than 200 ms for ranks 1, 3 in "
@@ -167,22 +153,17 @@ TEST_CASE("ranks of a group are named as in the world, and what absent ones wait
 
 TEST_CASE("groups of a mesh are named by their axes") {
   gate failed(3);
-  check_matches(error_of(4, {.time_limit = limit},
-                         [&](const communicator& c) {
-                           const partita::mesh<partita::host> m(c, {2, 2, 1});
-                           const communicator& row = m.along(partita::axis::row);
-                           std::vector<double> a(4);
-                           if (c.rank() == 1) failed.wait();
-                           try {
-                             row.all_reduce(std::span(a));
-                             c.all_reduce(std::span(a));
-                           } catch (const std::exception&) {
-                             failed.pass();
-                             throw;
-                           }
-                         }),
-                "rank [0-3] has waited for more than 200 ms for ranks? .* in all_reduce of f64 " + here +
-                    " of group (row|world).*");
+  const std::string what = error_of(4, {.time_limit = limit}, [&](const communicator& c) {
+    const partita::mesh<partita::host> m(c, {2, 2, 1});
+    const communicator& row = m.along(partita::axis::row);
+    std::vector<double> a(4);
+    if (c.rank() == 1) failed.wait();
+    passing(failed, [&] {
+      row.all_reduce(std::span(a));
+      c.all_reduce(std::span(a));
+    });
+  });
+  check_late(what, "rank [0-3]", "ranks? .*", "all_reduce of f64", " of group (row|world).*");
 }
 
 TEST_CASE("a rank that is stuck is reported when the others have ended") {
@@ -193,14 +174,13 @@ TEST_CASE("a rank that is stuck is reported when the others have ended") {
       why = text;
       reported.pass();
     };
-    check_matches(error_of(3, {.time_limit = limit, .if_stuck = report},
-                           [&](const communicator& c) {
-                             std::vector<double> a(4);
-                             if (c.rank() == stuck) reported.wait();
-                             c.all_reduce(std::span(a));
-                           }),
-                  "rank [0-2] has waited for more than 200 ms for rank " + std::to_string(stuck) +
-                      " in all_reduce of f64 " + here + " of group world");
+    const std::string what =
+        error_of(3, {.time_limit = limit, .if_stuck = report}, [&](const communicator& c) {
+          std::vector<double> a(4);
+          if (c.rank() == stuck) reported.wait();
+          c.all_reduce(std::span(a));
+        });
+    check_late(what, "rank [0-2]", "rank " + std::to_string(stuck), "all_reduce of f64");
     check_matches(why, "rank [0-2] has waited .* of group world; rank " + std::to_string(stuck) +
                            " is still computing 200 ms later");
   }

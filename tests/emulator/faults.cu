@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults planted in kernels, each of which the emulator must name, and what kernels may use beside plain
-// code.
+// Faults planted in kernels, each of which the emulator must name; what else kernels may use.
 #undef NDEBUG
 #include <cassert>
 #include <cstdio>
-#include <cuda_runtime.h>
-#include <doctest/doctest.h>
-#include <string>
 #include <unistd.h>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "emulator/planted_faults.hpp"

@@ -3,9 +3,7 @@
 // What tests of the emulator's faults have in common.
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
-#include <functional>
 #include <initializer_list>
-#include <string>
 #include <vector>
 
 #include "emulator/control.hpp"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accesses that nothing orders, which the emulator must name, and those that are in order.
-#include <cuda_runtime.h>
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "emulator/planted_faults.hpp"

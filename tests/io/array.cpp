@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/io/array.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <memory>
-#include <span>
-#include <vector>
 
 namespace test_io_array {
 
 using partita::io::array;
-
-namespace {
 
 std::size_t forgotten = 0;
 
@@ -22,8 +16,6 @@ std::shared_ptr<const int> three() {
   static constexpr int values[] = {4, 5, 6};
   return {values, [](const int*) {}};
 }
-
-}  // namespace
 
 TEST_CASE("array: of a vector") {
   const array<int> none, values = std::vector<int>{1, 2, 3};

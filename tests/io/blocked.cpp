@@ -2,11 +2,6 @@
 // Matrices in blocks of rows, whole and damaged.
 #include "partita/io/blocked.hpp"
 
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <vector>
-
 #include "support/scratch.hpp"
 
 namespace test_blocked {

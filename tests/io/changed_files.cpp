@@ -3,12 +3,7 @@
 #include "partita/io/changed_files.hpp"
 
 #include <chrono>
-#include <cstdint>
-#include <doctest/doctest.h>
-#include <string>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <vector>
 
 #include "partita/io/mapped_npy.hpp"
 #include "support/scratch.hpp"

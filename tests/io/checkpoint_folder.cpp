@@ -2,23 +2,12 @@
 // The newest whole checkpoint is taken, whatever became of the others.
 #include "partita/io/checkpoint_folder.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <doctest/doctest.h>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "support/scratch.hpp"
 
 namespace test_io_checkpoint_folder {
 
 using namespace partita;
 using namespace test_support;
-
-namespace {
 
 /// A checkpoint with 4 values that say of which epoch it is.
 void write(const io::checkpoint_folder& folder, int epoch) {
@@ -44,8 +33,6 @@ found newest(const io::checkpoint_folder& folder) {
   CHECK(file->metadata().at("of") == std::to_string(f.epoch));
   return f;
 }
-
-}  // namespace
 
 TEST_CASE("the newest checkpoints are kept, and what is no checkpoint is left alone") {
   const scratch to;

@@ -2,9 +2,7 @@
 // CRC-32C: known values, pieces, and errors that it must find.
 #include "partita/io/checksum.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <span>
 #include <string>
 
 namespace test_checksum {

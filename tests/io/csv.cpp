@@ -3,8 +3,6 @@
 #include "partita/io/csv.hpp"
 
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
 #include "support/scratch.hpp"
 

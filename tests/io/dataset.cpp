@@ -2,18 +2,12 @@
 // Directories of data sets: what they may hold, and what is refused.
 #include "partita/io/dataset.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "support/npz_files.hpp"
 #include "support/ranks.hpp"
 
 namespace test_dataset {
 
 using namespace test_support;
-
-namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -29,8 +23,6 @@ struct small_dataset : scratch {
     return test_support::complaint(dir, [&] { io::load_dataset(dir); });
   }
 };
-
-}  // namespace
 
 TEST_CASE("dataset: a directory with dense features") {
   const small_dataset folder;
@@ -232,8 +224,7 @@ TEST_CASE("dataset: labels that cannot be used") {
   io::write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0.5, 1});
   CHECK(folder.complaint() ==
         "labels.npy: the label of vertex 2 is 0.500000, expected a class, a whole number from 0, or -1 for "
-        "none; "
-        "labels.astype(int64) makes classes of numbers");
+        "none; labels.astype(int64) makes classes of numbers");
   io::write_npy(folder / "labels.npy", {4, 2}, std::vector<float>{0, 1, 0.5, 1, 0, 0, 0, 0});
   CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 0.500000, expected 0 or 1");
 }

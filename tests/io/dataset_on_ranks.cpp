@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directories of data sets that several ranks read, each its share.
-#include <algorithm>
-#include <limits>
 
 #include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
@@ -11,8 +9,6 @@
 namespace test_dataset_on_ranks {
 
 using namespace test_support;
-
-namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -42,8 +38,6 @@ struct ring_dataset : scratch {
     io::write_npy(*this / "split.npy", {n}, split);
   }
 };
-
-}  // namespace
 
 TEST_CASE("dataset: every rank has the same, although each checks a share") {
   const ring_dataset folder;

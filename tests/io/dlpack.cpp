@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks as DLPack tensors and back: the memory is shared, deleters are called once, and tensors that are no
-// block are refused.
+// Blocks as DLPack tensors and back: shared memory, deleters called once, and what is refused.
 #include "partita/io/dlpack.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <utility>
 
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
@@ -13,8 +8,6 @@
 namespace test_dlpack {
 
 using namespace test_support;
-
-namespace {
 
 /// A tensor of another library over a list of its own, which counts calls of its deleter.
 struct foreign {
@@ -32,8 +25,6 @@ struct foreign {
   }
   foreign(const foreign&) = delete;
 };
-
-}  // namespace
 
 TEST_CASE("dlpack: a matrix views a tensor and calls its deleter once, when it goes") {
   on_mesh({1, 1, 1}, [](const host_mesh& m) {

@@ -3,24 +3,18 @@
 #include "partita/io/features.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "support/ranks.hpp"
 
 namespace test_features {
 
-using namespace partita;
-using test_support::expect_error;
-
-namespace {
+using namespace test_support;
 
 std::vector<float> row(const io::feature_table& x, global_index i) {
   std::vector<float> values(static_cast<std::size_t>(x.cols), -1);
   x.fill_row(i, values);
   return values;
 }
-
-}  // namespace
 
 TEST_CASE("features: the same rows, dense and sparse") {
   io::csr_array<float> compressed;

@@ -2,8 +2,6 @@
 // Edge lists in text.
 #include "partita/io/graph_text.hpp"
 
-#include <vector>
-
 #include "support/scratch.hpp"
 
 namespace test_graph_text {

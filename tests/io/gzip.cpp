@@ -2,10 +2,6 @@
 // What gzip has packed, whole, in several members and damaged.
 #include "partita/io/gzip.hpp"
 
-#include <cstddef>
-#include <span>
-#include <string_view>
-
 #include "partita/base/random.hpp"
 #include "support/gzip_files.hpp"
 #include "support/scratch.hpp"

@@ -5,8 +5,6 @@
 #include <doctest/doctest.h>
 #include <numeric>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace test_karate {
 

@@ -2,16 +2,11 @@
 // Mapped files, against read_npy.
 #include "partita/io/mapped_npy.hpp"
 
-#include <cstdint>
-#include <vector>
-
 #include "support/scratch.hpp"
 
 namespace test_io_mapped_npy {
 
 using namespace test_support;
-
-namespace {
 
 /// The first values of a type, of either sign where it has two.
 template <class T>
@@ -51,8 +46,6 @@ std::string aligned(std::string dictionary, std::size_t offset) {
   while ((10 + dictionary.size() + 1) % 8 != offset) dictionary += ' ';
   return dictionary;
 }
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("mapped_npy: the values of read_npy", T, float, double, std::int64_t, std::int32_t,
                    std::uint8_t) {

@@ -3,10 +3,6 @@
 #include "partita/io/matrix_market.hpp"
 
 #include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "support/scratch.hpp"

@@ -2,9 +2,6 @@
 // Graphs as METIS's programs have them.
 #include "partita/io/metis_graph.hpp"
 
-#include <cstdint>
-#include <vector>
-
 #include "partita/base/random.hpp"
 #include "support/scratch.hpp"
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/io/npy.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "partita/base/random.hpp"
 #include "support/scratch.hpp"
 
 namespace test_io_npy {
 
 using namespace test_support;
-
-namespace {
 
 /// A .npy file of the given format version with `dictionary` as its header.
 std::string npy(const std::string& dictionary, const std::string& data = "", int version = 1) {
@@ -56,19 +49,6 @@ std::string complaint(const std::string& text) {
     return from_file.substr(folder.dir.string().size() + 1);
   }
 }
-
-std::string complaint_of(const fs::path& dir, auto&& f) {
-  try {
-    f();
-    return "";
-  } catch (const input_error& e) {
-    const std::string text = e.what();
-    REQUIRE(text.starts_with(dir.string() + "/"));
-    return text.substr(dir.string().size() + 1);
-  }
-}
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("npy: what is written is read", T, float, double, std::int64_t, std::int32_t,
                    std::uint8_t) {
@@ -152,7 +132,7 @@ TEST_CASE("npy: rows of a file") {
   CHECK(io::read_npy_rows<double>(folder / "v.npy", {33, 35}).values ==
         std::vector<double>{33. / 7, 34. / 7});
   const auto rows = [&](const char* file, interval range) {
-    return complaint_of(folder.dir, [&] { io::read_npy_rows<double>(folder / file, range); });
+    return test_support::complaint(folder.dir, [&] { io::read_npy_rows<double>(folder / file, range); });
   };
   CHECK(rows("m.npy", {3, 8}) == "m.npy: rows 3 to 8 were requested, but it has 7 rows");
   CHECK(rows("m.npy", {-1, 2}) == "m.npy: rows -1 to 2 were requested, but it has 7 rows");
@@ -252,12 +232,13 @@ TEST_CASE("npy: files that cannot be opened or written") {
   scratch folder;
   fs::create_directory(folder / "d.npy");
   const auto reading = [&](const char* name) {
-    return complaint_of(folder.dir, [&] { io::read_npy<float>(folder / name); });
+    return test_support::complaint(folder.dir, [&] { io::read_npy<float>(folder / name); });
   };
   CHECK(reading("none.npy") == "none.npy: no such file");
   CHECK(reading("d.npy") == "d.npy: is not a regular file");
   const auto writing = [&](const char* name, const std::vector<global_index>& shape) {
-    return complaint_of(folder.dir, [&] { io::write_npy(folder / name, shape, std::vector<float>(6)); });
+    return test_support::complaint(folder.dir,
+                                   [&] { io::write_npy(folder / name, shape, std::vector<float>(6)); });
   };
   CHECK(writing("none/x.npy", {6}) == "none/x.npy: cannot be written");
   CHECK(writing("x.npy", {2, 4}) == "x.npy: expected 32 bytes of data for its shape 2 x 4, found 24");

@@ -2,10 +2,6 @@
 // Sparse matrices in the archives of NumPy and SciPy, whole and damaged.
 #include "partita/io/npz.hpp"
 
-#include <algorithm>
-#include <span>
-#include <utility>
-
 #include "partita/base/random.hpp"
 #include "support/npz_files.hpp"
 

@@ -2,9 +2,7 @@
 // Node-property folders of the Open Graph Benchmark.
 #include "partita/io/ogb.hpp"
 
-#include <cstdint>
 #include <map>
-#include <vector>
 
 #include "support/gzip_files.hpp"
 #include "support/scratch.hpp"

@@ -2,10 +2,7 @@
 // Part numbers of vertices: from chance, from files, and what they are worth.
 #include "partita/io/parts.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 #include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real graphs, as their README counts them.
-#include <algorithm>
-#include <cstdlib>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <numeric>
 #include <set>
-#include <vector>
 
 #include "partita/io/dataset.hpp"
 

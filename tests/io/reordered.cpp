@@ -2,13 +2,8 @@
 // Datasets in the order of their parts are the same graphs.
 #include "partita/io/reordered.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "partita/io/parts.hpp"
 #include "support/datasets.hpp"
@@ -17,8 +12,6 @@
 namespace test_io_reordered {
 
 using namespace test_support;
-
-namespace {
 
 using entries = std::vector<std::tuple<global_index, global_index, double>>;
 
@@ -83,8 +76,6 @@ io::dataset sparse_and_multi_label(io::dataset data) {
   data.multi_label = true;
   return data;
 }
-
-}  // namespace
 
 TEST_CASE("reordered: the same graph, features and labels, under other numbers") {
   const io::dataset dense = directed_graph(), sparse = sparse_and_multi_label(dense);

@@ -2,15 +2,7 @@
 // Tensors in files: what is written is read, and what is damaged is refused by name.
 #include "partita/io/safetensors.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
 #include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "support/scratch.hpp"
@@ -18,8 +10,6 @@
 namespace test_io_safetensors {
 
 using namespace test_support;
-
-namespace {
 
 /// A file with this header, as its length says, and this data.
 std::string file_of(const std::string& header, const std::string& data = "") {
@@ -83,8 +73,6 @@ const std::vector<std::int64_t> count{7};
 std::vector<io::named_tensor> small_tensors() {
   return {io::tensor_of("b", {2}, two), io::tensor_of("W", {3, 1}, three), io::tensor_of("epoch", {}, count)};
 }
-
-}  // namespace
 
 TEST_CASE("safetensors: what is written is read") {
   const scratch folder;

@@ -2,8 +2,6 @@
 // Ranges of lines, read in blocks and parsed by several threads.
 #include "partita/io/text_ranges.hpp"
 
-#include <vector>
-
 #include "support/scratch.hpp"
 
 namespace test_text_ranges {

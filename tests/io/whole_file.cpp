@@ -3,14 +3,10 @@
 #include "partita/io/whole_file.hpp"
 
 #include <csignal>
-#include <cstddef>
-#include <fcntl.h>
 #include <iterator>
-#include <span>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "support/scratch.hpp"
@@ -18,8 +14,6 @@
 namespace test_io_whole_file {
 
 using namespace test_support;
-
-namespace {
 
 void write(const fs::path& path, const std::vector<std::string>& texts) {
   std::vector<std::span<const std::byte>> parts;
@@ -47,8 +41,6 @@ struct size_limit {
     std::signal(SIGXFSZ, handler);
   }
 };
-
-}  // namespace
 
 TEST_CASE("whole_file: what is written is there, and nothing else") {
   const scratch folder;

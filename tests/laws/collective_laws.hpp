@@ -2,9 +2,6 @@
 #pragma once
 // One law for each operation of a communicator: its result and its account, as functions of rank and size.
 #include <cmath>
-#include <limits>
-#include <type_traits>
-#include <vector>
 
 #include "laws/law_values.hpp"
 

@@ -2,11 +2,7 @@
 #pragma once
 // The laws of a communicator, for every model: each is a function of a communicator that every rank of it
 // calls. What to expect is computed from nothing but rank and size.
-#include <algorithm>
-#include <chrono>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "laws/collective_laws.hpp"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Laws of kernels of edges that need no reference, and the sizes at which they are held against it.
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "support/edges.hpp"
 

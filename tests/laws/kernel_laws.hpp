@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What kernels of dense and sparse blocks must do, at any place: agree with the reference at odd sizes,
-// strides and alignments, and give the same bits again. Products with sparse blocks: spmm_laws.hpp.
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <string>
-#include <vector>
+// What kernels of dense blocks must do anywhere: the reference's results, and the same bits again.
 
 #include "laws/spmm_laws.hpp"
 

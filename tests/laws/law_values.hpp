@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the laws of a communicator expect: elements and reductions as functions of rank, size and position.
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/comm/communicator.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What may be handed to a communicator, and what it returns: contiguous ranges and values.
-#include <array>
-#include <vector>
 
 #include "laws/law_values.hpp"
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What products with sparse blocks must do, at any place: agree with the reference at odd sizes, strides and
-// alignments, with long rows and none.
-#include <array>
-#include <cmath>
-#include <cstddef>
+// What products with sparse blocks must do anywhere: the reference's results, with long rows and none.
 #include <doctest/doctest.h>
-#include <utility>
-#include <vector>
 
 #include "reference/kernels.hpp"
 #include "support/stage.hpp"

@@ -3,14 +3,8 @@
 // Host kernels of sparse blocks at every width up to 70, on operands whose allocations end with their last
 // element, so that valgrind and the address sanitizer see a read behind it; and rows of hubs, which threads
 // share.
-#include <algorithm>
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <initializer_list>
 #include <iterator>
-#include <limits>
-#include <memory>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
 #include "reference/kernels.hpp"

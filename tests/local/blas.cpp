@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CBLAS backend against the reference, through the queue that carries it.
-#include <array>
-#include <atomic>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <thread>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/local/blas/gemm.hpp"

@@ -2,13 +2,7 @@
 // Kernels of far operands equal those of near ones.
 #include "partita/local/chunked.hpp"
 
-#include <cmath>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/memory/mapped_store.hpp"

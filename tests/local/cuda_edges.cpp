@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of CUDA devices of the entries of a sparse pattern, compiled by nvcc, against the reference,
-// adjoints against each other, and gradients against differences.
+// CUDA's kernels of a pattern's entries: the reference, adjoints, and gradients as differences.
 #include "laws/edge_laws.hpp"
 #include "support/stage_cuda.hpp"
 

@@ -9,8 +9,6 @@ namespace test_local_cuda_libraries {
 
 using namespace test_support;
 
-namespace {
-
 template <class T>
 struct multiply_entry {
   bool ta, tb;
@@ -122,8 +120,6 @@ void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage
   reference::spmm(a.view(), x.view(), T(0.5), expected.view());
   CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
 }
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("cuda gemm and gemm_bias_relu: what the library is given", T, float, double) {
   gemm_calls = 0;

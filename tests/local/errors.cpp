@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host kernels throw, and that it reaches the caller from any thread.
-#include <stdexcept>
 
 #include "laws/kernel_laws.hpp"
 

@@ -2,11 +2,7 @@
 // Chunks of far rows.
 #include "partita/local/far_chunks.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
-#include <numeric>
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
@@ -14,8 +10,7 @@
 
 namespace test_far_chunks {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using host_queue = device_queue<host>;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }

@@ -3,7 +3,6 @@
 #include "partita/local/far_edges.hpp"
 
 #include <doctest/doctest.h>
-#include <numeric>
 
 #include "partita/local/kernels.hpp"
 #include "support/far_place.hpp"

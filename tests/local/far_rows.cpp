@@ -2,14 +2,7 @@
 // Lists of rows of far operands: the rows and sums of the kernels, with the bytes that travel.
 #include "partita/local/far_rows.hpp"
 
-#include <algorithm>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
 #include "partita/memory/mapped_store.hpp"

@@ -3,7 +3,6 @@
 #include "partita/local/far_spmm_plan.hpp"
 
 #include <doctest/doctest.h>
-#include <numeric>
 #include <set>
 
 #include "partita/local/kernels.hpp"

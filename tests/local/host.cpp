@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
-// bits for all.
-#include <atomic>
+// The host kernels against the reference: odd shapes, strides, threads, and the same bits for all.
 #include <set>
-#include <stdexcept>
 
 #include "laws/kernel_laws.hpp"
 

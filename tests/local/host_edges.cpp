@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's kernels of the entries of a sparse pattern against the reference, adjoints against each other,
-// and gradients against differences.
+// The host's kernels of a pattern's entries: the reference, adjoints, and gradients as differences.
 
 #include "laws/edge_laws.hpp"
 

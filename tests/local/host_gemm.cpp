@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense products by register tiles, in every instruction set: sizes around those of tiles, panels and pieces.
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <memory>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/local/kernels.hpp"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's sparse kernels at every width, in allocations without room; rows of hubs; and the distance of
-// prefetching.
-#include <cstdlib>
-#include <string>
-#include <thread>
+// The host's sparse kernels at every width in tight allocations; rows of hubs; distances of prefetching.
 
 #include "laws/width_laws.hpp"
 #include "partita/local/kernels.hpp"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factorisations of small matrices: what they promise of their factors, on blocks with padded rows.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <limits>
-#include <thread>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/local/lapack/small.hpp"

@@ -2,7 +2,6 @@
 // A view of a dense block becomes an mdspan, here that of CUDA's standard library, which needs no C++23.
 #include <cuda/std/mdspan>
 #include <doctest/doctest.h>
-#include <type_traits>
 #include <vector>
 
 #include "partita/local/view.hpp"

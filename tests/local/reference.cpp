@@ -10,8 +10,6 @@ namespace test_local_reference {
 using partita::local_index, partita::matrix_view, partita::local::csr_view;
 namespace reference = partita::reference;
 
-namespace {
-
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
@@ -22,8 +20,6 @@ struct block {
   operator matrix_view<T>() { return {values.data(), rows, cols, cols}; }
   matrix_view<T> view() { return *this; }
 };
-
-}  // namespace
 
 TEST_CASE("reference spmm: hand-computed, with an empty row and beta") {
   // a = [1 0 2; 0 0 0; 0 -3 0]

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 namespace test_view {
 
 using partita::local_index, partita::matrix_view;
-
-namespace {
 
 /// 3 x 2 elements, 5 from one row to the next.
 std::vector<double> elements() {
@@ -20,8 +17,6 @@ std::vector<double> elements() {
   std::iota(values.begin(), values.end(), 0.0);
   return values;
 }
-
-}  // namespace
 
 static_assert(std::is_trivially_copyable_v<matrix_view<double>>);
 static_assert(std::is_convertible_v<matrix_view<float>, matrix_view<const float>>);

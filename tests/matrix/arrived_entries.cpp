@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/matrix/arrived_entries.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <limits>
-#include <utility>
-#include <vector>
 
 namespace test_arrived_entries {
 

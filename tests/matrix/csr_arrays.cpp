@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse matrices over a caller's own arrays: nothing is copied, and products are those of a matrix that owns
-// its blocks, bit for bit, under every policy.
+// Sparse matrices over a caller's arrays: nothing is copied, products are those of owned blocks.
 #include "partita/matrix/csr_arrays.hpp"
-
-#include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "partita/algebra/edge_spmm.hpp"
 #include "partita/algebra/sddmm.hpp"
@@ -19,8 +14,6 @@ namespace test_csr_arrays {
 using namespace test_support;
 using host_sparse = sparse<double, dynamic_layout, host>;
 using tiles = local::csr_tiles<double, host>;
-
-namespace {
 
 constexpr std::array<int, 5> ranks_tried = {1, 2, 3, 4, 6};
 
@@ -46,12 +39,10 @@ struct stacked {
 /// body(A, a view of the same blocks, policy) for every policy on every of its meshes.
 void with_views(matrix_shape shape, auto body) {
   const std::vector<triplet<double>> all = sparse_entries(shape);
-  for_each_mesh(ranks_tried, [&](const policy& p, mesh_shape on) {
-    on_mesh(on, [&](const host_mesh& m) {
-      const auto owner = distribute(m, p, shape, share(all, m.rank(), m.size()));
-      const stacked straight(*owner.local()), transpose(*transposed(owner).local());
-      body(owner, host_sparse::view(m, p, shape, straight.arrays(), transpose.arrays()), p);
-    });
+  on_each_mesh(ranks_tried, [&](const host_mesh& m, const policy& p) {
+    const auto owner = distribute(m, p, shape, share(all, m));
+    const stacked straight(*owner.local()), transpose(*transposed(owner).local());
+    body(owner, host_sparse::view(m, p, shape, straight.arrays(), transpose.arrays()), p);
   });
 }
 
@@ -60,12 +51,10 @@ void check_same(const host_dense<T, L>& a, const host_dense<T, L>& b) {
   CHECK(std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end()));
 }
 
-}  // namespace
-
 TEST_CASE("a view of tiles: the arrays are used where they are") {
   const std::vector<triplet<double>> all = sparse_entries({13, 13});
   on_mesh({1, 2, 1}, [&](const host_mesh& m) {
-    const auto owner = distribute(m, feature_column, {13, 13}, share(all, m.rank(), m.size()));
+    const auto owner = distribute(m, feature_column, {13, 13}, share(all, m));
     const stacked mine(*owner.local());
     const std::size_t before = m.queue().meter()->current();
     const auto a = host_sparse::view(m, feature_column, {13, 13}, mine.arrays());
@@ -118,7 +107,7 @@ TEST_CASE("a view of tiles: values on its entries, and its rows whole") {
 TEST_CASE("a view of tiles: it and a matrix that owns its blocks can stand on different ranks") {
   const std::vector<triplet<double>> all = sparse_entries({19, 19});
   on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-    const auto owner = distribute(m, grid_2d, {19, 19}, share(all, m.rank(), m.size()));
+    const auto owner = distribute(m, grid_2d, {19, 19}, share(all, m));
     const stacked mine(*owner.local());
     const auto a = m.rank() % 3 == 0 ? owner : host_sparse::view(m, grid_2d, {19, 19}, mine.arrays());
     const auto x = generate<double>(m, grid_2d.dense, {19, 3}, field(0));

@@ -2,10 +2,6 @@
 // Blocks of dense matrices: where they lie, and how layouts become types and back.
 #include "partita/matrix/dense.hpp"
 
-#include <memory>
-#include <type_traits>
-#include <utility>
-
 #include "support/matrices.hpp"
 
 namespace test_dense {

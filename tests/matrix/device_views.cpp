@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices over a caller's memory on a device: dense blocks and tiles of CSR arrays.
-#include <utility>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/comm/cuda_memory.hpp"
@@ -22,7 +21,7 @@ TEST_CASE("views on a device: products with a caller's arrays") {
     for (const mesh_shape on : {mesh_shape{4, 1, 1}, mesh_shape{2, 2, 1}}) {
       const device_mesh m(world, on);
       const host_mesh on_host(world, on);
-      const auto owner = distribute(on_host, grid_2d, shape, share(all, m.rank(), m.size()));
+      const auto owner = distribute(on_host, grid_2d, shape, share(all, m));
       std::vector<local_index> offsets{0}, columns;
       std::vector<double> values;
       for (std::size_t t = 0; t < owner.local()->count(); ++t)

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 #include <map>
-#include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 
@@ -13,8 +11,6 @@ namespace test_sorted_entries {
 
 using namespace partita;
 using local::arrived_entries, local::packed_place;
-
-namespace {
 
 /// Entry e of a tile; seven eighths of the rows and columns have any, and many are repeated.
 triplet<float> entry(global_index e, global_index rows, global_index cols, bool ones) {
@@ -88,8 +84,6 @@ void check_tile(global_index count, global_index rows, global_index cols, bool o
   CHECK(entries == expected.size());
   CHECK_MESSAGE(wrong == 0, count, " entries, ", threads, " threads");
 }
-
-}  // namespace
 
 TEST_CASE("sort_entries: places ascend, and those that repeat are added in the order of arrival") {
   for (const bool ones : {false, true})

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
-#include <map>
-#include <utility>
 
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 
 namespace test_sparse {
 
-using namespace partita;
-using test_support::expect_error, test_support::on_mesh;
-
-namespace {
+using namespace test_support;
 
 using entry = triplet<double>;
 using entries_of = std::map<std::pair<global_index, global_index>, double>;
@@ -59,7 +54,8 @@ std::vector<entry> swapped(std::vector<entry> entries) {
 enum class spread { dealt, last_alone, every_third };
 constexpr auto spreads = {spread::dealt, spread::last_alone, spread::every_third};
 
-std::vector<entry> share(const std::vector<entry>& all, spread how, int rank, int ranks) {
+std::vector<entry> share(const std::vector<entry>& all, spread how, const host_mesh& m) {
+  const int rank = m.rank(), ranks = m.size();
   std::vector<entry> mine;
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto owner = how == spread::dealt
@@ -74,7 +70,7 @@ std::span<const entry> in(const std::vector<entry>& v) { return v; }
 
 host_sparse make(const host_mesh& m, layout l, matrix_shape shape, const std::vector<entry>& all,
                  spread how = spread::dealt, symmetry kind = symmetry::general) {
-  return distribute(m, l, shape, share(all, how, m.rank(), m.size()), kind);
+  return distribute(m, l, shape, share(all, how, m), kind);
 }
 
 /// The rank's entries, read from its tiles: tile t has the columns of row block t, cut further by where the
@@ -174,8 +170,6 @@ void everywhere(auto body) {
     });
 }
 
-}  // namespace
-
 TEST_CASE("distribute: every rank holds its entries and no others, however they were spread") {
   for (const matrix_shape shape :
        {matrix_shape{19, 19}, matrix_shape{23, 14}, matrix_shape{6, 31}, matrix_shape{2, 2}}) {
@@ -220,7 +214,7 @@ TEST_CASE("distribute: blockings of one's own") {
     sizes.front() = 2, sizes.back() += 13;
     const blocking cols =
         blocking::given(sizes.size() == 1 ? std::vector<global_index>{15} : sizes, m.shape(), nesting::rows);
-    const auto a = distribute(m, l, rows, cols, share(entries, spread::dealt, m.rank(), m.size()));
+    const auto a = distribute(m, l, rows, cols, share(entries, spread::dealt, m));
     CHECK(a.row_blocking() == rows);
     CHECK(a.col_blocking() == cols);
     check_distributed(m, a, entries);
@@ -263,8 +257,6 @@ TEST_CASE("transposed: the blocks of the transposed matrix") {
   }
 }
 
-namespace {
-
 /// Symmetric, with a diagonal.
 std::vector<entry> mirrored(global_index n) {
   std::vector<entry> entries;
@@ -276,13 +268,11 @@ std::vector<entry> mirrored(global_index n) {
   return entries;
 }
 
-}  // namespace
-
 TEST_CASE("symmetric: is_symmetric sees values and pattern") {
   for (const mesh_shape shape : meshes)
     on_mesh(shape, [](const host_mesh& m) {
       const auto symmetric = [&](const std::vector<entry>& all, spread how) {
-        const std::vector<entry> mine = share(all, how, m.rank(), m.size());
+        const std::vector<entry> mine = share(all, how, m);
         m.ledger().clear();
         const bool answer = is_symmetric(m.world(), in(mine));
         test_support::same(test_support::heard(m), test_support::all_reduced(2, m.rank(), m.size()),

@@ -3,15 +3,12 @@
 #include "partita/matrix/tile_shape.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "support/ranks.hpp"
 
 namespace test_tile_shape {
 
 using namespace partita;
-
-namespace {
 
 /// Two tiles of three rows: 2, 3 and 1 entries, then 0, 4 and 2.
 const std::vector<std::size_t> begins{0, 2, 5, 6, 6, 6, 10, 12};
@@ -42,8 +39,6 @@ std::vector<local_index> entries_of(const local::tile_shape& shape, std::vector<
   }
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("tiles in parts of any size hold the same entries") {
   const std::vector<local_index> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};

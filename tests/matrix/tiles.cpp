@@ -3,9 +3,6 @@
 #include "partita/matrix/tiles.hpp"
 
 #include <doctest/doctest.h>
-#include <map>
-#include <utility>
-#include <vector>
 
 #include "partita/memory/host.hpp"
 #include "support/ranks.hpp"
@@ -14,8 +11,6 @@ namespace test_tiles {
 
 using namespace partita;
 using entries_of = std::map<std::pair<global_index, global_index>, double>;
-
-namespace {
 
 const interval rows{10, 14};
 const std::vector<interval> columns{{0, 4}, {4, 4}, {4, 9}, {9, 11}};
@@ -36,8 +31,6 @@ entries_of entries(const local::csr_tiles<double, host>& a, const std::vector<gl
           found[{part.first_row + i, first[t] + part.entries.columns[e]}] += part.entries.values[e];
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("tiles hold the entries, duplicates added up") {
   const device_queue<host> q;

@@ -2,7 +2,6 @@
 // Figures of far memory.
 #include "partita/memory/far.hpp"
 
-#include <cstdint>
 #include <doctest/doctest.h>
 
 namespace test_far {

@@ -3,8 +3,6 @@
 #include "partita/memory/far_forecast.hpp"
 
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"

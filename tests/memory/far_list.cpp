@@ -2,14 +2,7 @@
 // Lists in far memory, and matrices that are set up with them.
 #include "partita/memory/far_list.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <filesystem>
-#include <memory>
-#include <new>
-#include <numeric>
 #include <set>
-#include <utility>
 
 #include "partita/memory/mapped_store.hpp"
 #include "partita/partition/policies.hpp"
@@ -20,8 +13,6 @@ namespace test_far_list {
 
 using namespace test_support;
 using local::far_allocator, local::far_list;
-
-namespace {
 
 std::shared_ptr<mapped_store> new_store() {
   return std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
@@ -62,8 +53,6 @@ std::pair<std::vector<local_index>, std::vector<double>> tiles_of(const auto& a)
   const auto values = a.local()->values.span();
   return {{structure.begin(), structure.end()}, {values.begin(), values.end()}};
 }
-
-}  // namespace
 
 TEST_CASE("far_list: what is large is in the store, and goes back") {
   const auto store = std::make_shared<counting_store>();

@@ -2,18 +2,13 @@
 // Buffers and queues of the host.
 #include "partita/memory/host.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <utility>
-#include <vector>
 
 #include "support/ranks.hpp"
 
 namespace test_host_memory {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using host_queue = device_queue<host>;
 
 TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::int32_t, float, double) {

@@ -2,22 +2,14 @@
 // Far memory of host queues.
 #include "partita/memory/host_far.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
-#include <thread>
 
 #include "partita/memory/mapped_store.hpp"
 #include "support/ranks.hpp"
 
 namespace test_host_far {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using host_queue = device_queue<host>;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
@@ -43,8 +35,7 @@ TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
   other.limit_memory(500);
   expect_error<budget_error>(
       "a buffer of 512 bytes does not fit into the budget of 500 bytes beside buffers of 0 bytes: at least "
-      "512 "
-      "bytes are needed",
+      "512 bytes are needed",
       [&] { use_far(other, {.store = store, .window = 512}); });
 }
 

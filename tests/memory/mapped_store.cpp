@@ -2,17 +2,14 @@
 // The scratch file of far memory.
 #include "partita/memory/mapped_store.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <filesystem>
 #include <fstream>
 
 #include "support/ranks.hpp"
 
 namespace test_mapped_store {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
 

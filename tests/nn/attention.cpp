@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
-// coefficients, and the decoupled network, against plain loops, finite differences and one rank.
-#include <limits>
+// Attention under every policy, both ways to its gradients, against loops, differences and one rank.
 
 #include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
@@ -17,8 +15,6 @@ namespace test_attention {
 using namespace partita;
 using nn::attention, nn::attention_shape;
 using namespace test_support;
-
-namespace {
 
 using matrix = dense<double, vertex_rows, host>;
 using entries = std::vector<triplet<double>>;
@@ -36,8 +32,7 @@ attention<T, host> attention_of(const mesh<host>& m, const policy& p, global_ind
                                 const entries& pattern, const attention_shape& shape,
                                 coefficient_gradient form, row_exchange rows = row_exchange::automatic) {
   std::vector<triplet<T>> mine;
-  for (const auto& e : share(pattern, m.rank(), m.size()))
-    mine.push_back({e.row, e.col, static_cast<T>(e.value)});
+  for (const auto& e : share(pattern, m)) mine.push_back({e.row, e.col, static_cast<T>(e.value)});
   return {distribute(m, p, {vertices, vertices}, mine), shape, {stationary::automatic, rows}, form};
 }
 
@@ -88,8 +83,6 @@ std::vector<double> by_definition(const entries& pattern, const attention_shape&
 }
 
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
-
-}  // namespace
 
 TEST_CASE("attention is that of one rank on every policy, by rows and by edges, with words as predicted") {
   const entries pattern = sparse_entries({n, n}, 4);
@@ -150,20 +143,18 @@ TEST_CASE_TEMPLATE(
     const auto fast = on(self::world(), row_1d, {1, 1, 1}, summation::fast);
     for (std::size_t i = 0; i < fast.size(); ++i)
       CHECK(largest_difference(expected[i], fast[i]) < 1000 * std::numeric_limits<T>::epsilon());
-    for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27}, [&](auto policy, mesh_shape ranks) {
-      on_threads(ranks.size(), [&](const communicator& world) {
-        CHECK_MESSAGE((on(world, policy, ranks, summation::reproducible) == expected),
-                      std::string(policy.name), " on ", to_string(ranks));
-      });
-    });
+    on_usual_meshes(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
+                    [&](const host_mesh& m, const partita::policy& policy) {
+                      CHECK_MESSAGE((on(m.world(), policy, m.shape(), summation::reproducible) == expected),
+                                    std::string(policy.name), " on ", to_string(m.shape()));
+                    });
   }
 }
 
 TEST_CASE("attention on a graph without its transpose is refused") {
   expect_error<error>(
       {2, 1, 1}, "attention: a matrix of 23 x 23 has no entries of its own", [](const host_mesh& m) {
-        const auto a = distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m.rank(), m.size()),
-                                  symmetry::one_way);
+        const auto a = distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m), symmetry::one_way);
         attention<double, host>(a, attention_shape{.heads = 1, .width = 3}, {},
                                 coefficient_gradient::automatic);
       });
@@ -174,32 +165,30 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
   int by_rows = 0, by_edges = 0, by_owners = 0;
   for (std::uint64_t sparsity : {1, 20}) {
     const entries pattern = sparse_entries({n, n}, sparsity);
-    for_each_mesh(std::array{2, 4, 9}, [&](auto policy, mesh_shape mesh_size) {
-      with_mesh(mesh_size, [&](const host_mesh& m) {
-        struct cost {
-          coefficient_gradient form;
-          global_index words, with_coefficients;
-        };
-        const auto cost_of = [&](coefficient_gradient form) {
-          const auto layer = attention_of(m, policy, n, pattern, shape, form);
-          const global_index words = layer.predicted().words;
-          return cost{layer.form(), nn::summarize(m.world(), words).max_rank,
-                      nn::summarize(m.world(), words + layer.coefficients()).max_rank};
-        };
-        const cost chosen = cost_of(coefficient_gradient::automatic),
-                   owners = cost_of(coefficient_gradient::owners), rows = cost_of(coefficient_gradient::rows),
-                   edges = cost_of(coefficient_gradient::edges);
-        const cost& in_layout = edges.words <= rows.words ? edges : rows;
-        const bool shares =
-            mesh_size.col > 1 && (policy.name == feature_column.name || policy.name == feature_row.name);
-        const bool expects_owners = shares && owners.with_coefficients < in_layout.with_coefficients;
-        CHECK(chosen.form == (expects_owners ? owners : in_layout).form);
-        CHECK(chosen.words == (expects_owners ? owners : in_layout).words);
-        if (m.rank() != 0) return;
-        ++(chosen.form == coefficient_gradient::rows    ? by_rows
-           : chosen.form == coefficient_gradient::edges ? by_edges
-                                                        : by_owners);
-      });
+    on_each_mesh(std::array{2, 4, 9}, [&](const host_mesh& m, const partita::policy& policy) {
+      struct cost {
+        coefficient_gradient form;
+        global_index words, with_coefficients;
+      };
+      const auto cost_of = [&](coefficient_gradient form) {
+        const auto layer = attention_of(m, policy, n, pattern, shape, form);
+        const global_index words = layer.predicted().words;
+        return cost{layer.form(), nn::summarize(m.world(), words).max_rank,
+                    nn::summarize(m.world(), words + layer.coefficients()).max_rank};
+      };
+      const cost chosen = cost_of(coefficient_gradient::automatic),
+                 owners = cost_of(coefficient_gradient::owners), rows = cost_of(coefficient_gradient::rows),
+                 edges = cost_of(coefficient_gradient::edges);
+      const cost& in_layout = edges.words <= rows.words ? edges : rows;
+      const bool shares =
+          m.shape().col > 1 && (policy.name == feature_column.name || policy.name == feature_row.name);
+      const bool expects_owners = shares && owners.with_coefficients < in_layout.with_coefficients;
+      CHECK(chosen.form == (expects_owners ? owners : in_layout).form);
+      CHECK(chosen.words == (expects_owners ? owners : in_layout).words);
+      if (m.rank() != 0) return;
+      ++(chosen.form == coefficient_gradient::rows    ? by_rows
+         : chosen.form == coefficient_gradient::edges ? by_edges
+                                                      : by_owners);
     });
   }
   CHECK(by_rows > 0);
@@ -266,7 +255,7 @@ TEST_CASE("rows are gathered for one hop only") {
 TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with finite differences") {
   const entries graph = sparse_entries({n, n}, 4);
   const auto every_gradient = [&](const mesh<host>& m, auto policy, bool differences) {
-    const auto loops = nn::with_self_loops(m.world(), n, share(graph, m.rank(), m.size()), 1);
+    const auto loops = nn::with_self_loops(m.world(), n, share(graph, m), 1);
     auto model = nn::decoupled_gat(distribute(m, policy, {n, n}, loops), {5, 4, 3}, 2, 3,
                                    {.seed = 11, .dropout = 0.3});
     const matrix frame(m, {n, 3});
@@ -300,12 +289,10 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     return gradient;
   };
   const std::vector<double> expected = every_gradient(alone(), row_1d, true);
-  for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
-    on_threads(mesh_size.size(), [&](const communicator& world) {
-      const auto found = every_gradient(mesh<host>(world, mesh_size), policy, world.size() == 4);
-      CHECK_MESSAGE(largest_difference(found, expected) < 1e-12, std::string(policy.name), " on ",
-                    to_string(mesh_size));
-    });
+  on_each_mesh(std::array{3, 4, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+    const auto found = every_gradient(m, policy, m.world().size() == 4);
+    CHECK_MESSAGE(largest_difference(found, expected) < 1e-12, std::string(policy.name), " on ",
+                  to_string(m.shape()));
   });
 }
 

@@ -15,14 +15,12 @@ using namespace test_support;
 
 using matrix = rows_matrix;
 
-namespace {
-
 using convolution = nn::sage_max_conv<double, host>;
 
 /// The edges, of which every rank has a share, as sage_max takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
-  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m.rank(), m.size()), symmetry::one_way);
+  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m), symmetry::one_way);
 }
 
 /// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.
@@ -30,8 +28,6 @@ sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
   return edges_of(m, row_1d, 4, {{0, 3, 9.}, {0, 1, -1.}, {2, 1, 1.}, {0, 2, 1.}, {2, 0, 1.}});
 }
 const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
-
-}  // namespace
 
 TEST_CASE("max convolution of four vertices, by hand") {
   const auto m = alone();
@@ -54,34 +50,30 @@ TEST_CASE("max convolution of four vertices, by hand") {
 TEST_CASE("gradients on a directed graph agree with finite differences, on every policy") {
   constexpr global_index n = 19;
   const auto edges = sparse_entries({n, n}, 4);
-  for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      const auto graph = edges_of(m, policy, n, edges);
-      matrix h = generate<vertex_rows, double>(m, {n, 3}, field(0));
-      const host_builder of_convolution = in_the_middle(h), of_residual = in_the_middle(h),
-                         of_chain = in_the_middle(h);
-      check_gradients(of_convolution, convolution(graph, 3, 2, of_convolution), h);
-      check_gradients(of_residual, nn::residual(convolution(graph, 3, 3, of_residual)), h);
-      nn::sequential net(of_chain);
-      net.add(nn::linear(3, 4, of_chain)).add(nn::elu{}).add(nn::identity{}).add(nn::layer_norm(4, of_chain));
-      net.add(nn::residual(convolution(graph, 4, 4, of_chain))).add(nn::elu{});
-      check_gradients(of_chain, std::move(net), h);
-    });
+  on_each_mesh(std::array{4, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+    const auto graph = edges_of(m, policy, n, edges);
+    matrix h = generate<vertex_rows, double>(m, {n, 3}, field(0));
+    const host_builder of_convolution = in_the_middle(h), of_residual = in_the_middle(h),
+                       of_chain = in_the_middle(h);
+    check_gradients(of_convolution, convolution(graph, 3, 2, of_convolution), h);
+    check_gradients(of_residual, nn::residual(convolution(graph, 3, 3, of_residual)), h);
+    nn::sequential net(of_chain);
+    net.add(nn::linear(3, 4, of_chain)).add(nn::elu{}).add(nn::identity{}).add(nn::layer_norm(4, of_chain));
+    net.add(nn::residual(convolution(graph, 4, 4, of_chain))).add(nn::elu{});
+    check_gradients(of_chain, std::move(net), h);
   });
 }
 
 TEST_CASE("a matrix and the same matrix in compressed rows are the same input") {
   constexpr global_index n = 19;
   const auto edges = sparse_entries({n, n}, 4);
-  for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      const auto graph = edges_of(m, policy, n, edges);
-      const matrix h = generate<vertex_rows, double>(
-          m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? element(i, j) : 0; });
-      const host_builder of_convolution(m, h.row_blocking()), of_residual(m, h.row_blocking());
-      check_sparse_input(of_convolution, convolution(graph, 4, 2, of_convolution), h);
-      check_sparse_input(of_residual, nn::residual(convolution(graph, 4, 4, of_residual)), h);
-    });
+  on_each_mesh(std::array{1, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+    const auto graph = edges_of(m, policy, n, edges);
+    const matrix h = generate<vertex_rows, double>(
+        m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? element(i, j) : 0; });
+    const host_builder of_convolution(m, h.row_blocking()), of_residual(m, h.row_blocking());
+    check_sparse_input(of_convolution, convolution(graph, 4, 2, of_convolution), h);
+    check_sparse_input(of_residual, nn::residual(convolution(graph, 4, 4, of_residual)), h);
   });
 }
 
@@ -96,15 +88,13 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
                            .seed = 42};
     const auto expected = nn::train_model<double>(alone(), d, o, row_1d);
     CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
-    for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
-      on_mesh(shape, [&](const host_mesh& m) {
-        std::vector<std::uint64_t> allocations;
-        const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
-          allocations.push_back(m.queue().meter()->allocations());
-        });
-        CHECK(allocations[1] == allocations.back());
-        check_run(r, expected, 1e-9, where(policy, shape));
+    on_each_mesh(std::array{1, 4, 6, 9}, [&](const host_mesh& m, const partita::policy& policy) {
+      std::vector<std::uint64_t> allocations;
+      const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
+        allocations.push_back(m.queue().meter()->allocations());
       });
+      CHECK(allocations[1] == allocations.back());
+      check_run(r, expected, 1e-9, where(policy, m.shape()));
     });
     o.aggregation = nn::aggregation::mean;
     const auto mean = nn::train_model<double>(alone(), d, o, row_1d);

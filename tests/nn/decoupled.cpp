@@ -12,8 +12,6 @@ namespace test_decoupled {
 
 using namespace test_support;
 
-namespace {
-
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
 /// What all ranks receive when n x c goes from rows to columns, or back: everything but what stays.
@@ -35,8 +33,6 @@ traffic redistributed(const nn::training_result& r) {
     if (e.kind == operation::all_to_all && (e.phase == "forward" || e.phase == "backward")) v += e.received;
   return v;
 }
-
-}  // namespace
 
 TEST_CASE(
     "decoupled under feature_column: four redistributions of n x classes, whatever the depth and the input "
@@ -180,14 +176,12 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
   const io::dataset d = directed_graph();
   nn::training_options o = options_of("gat", nn::coupling::coupled, {3});
   o.heads = 4;
-  for_each_usual_mesh(std::array{2, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const auto r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
-      for (const ledger_entry& e : r.ledger)
-        if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
-          CHECK(e.received.words == 2 * (o.heads + o.last_heads) * (shape.size() - 1) * d.vertices);
-      CHECK(r.words_received.total == r.predicted_words_received.total);
-    });
+  on_usual_meshes(std::array{2, 4, 6, 9}, [&](const host_mesh& m, const partita::policy& policy) {
+    const auto r = nn::train_model<double>(m, d, o, policy);
+    for (const ledger_entry& e : r.ledger)
+      if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
+        CHECK(e.received.words == 2 * (o.heads + o.last_heads) * (m.shape().size() - 1) * d.vertices);
+    CHECK(r.words_received.total == r.predicted_words_received.total);
   });
 }
 
@@ -198,16 +192,14 @@ TEST_CASE("decoupled models train alike on every policy, with words as predicted
     o.epochs = 3;
     const double expected =
         nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d).epochs.back().loss;
-    for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
-      on_mesh(shape, [&](const host_mesh& m) {
-        std::vector<std::uint64_t> allocations;
-        const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
-          allocations.push_back(m.queue().meter()->allocations());
-        });
-        CHECK(std::abs(r.epochs.back().loss - expected) < 1e-9 * expected);
-        check_words(r);
-        CHECK(allocations[1] == allocations.back());
+    on_usual_meshes(std::array{1, 4, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+      std::vector<std::uint64_t> allocations;
+      const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
+        allocations.push_back(m.queue().meter()->allocations());
       });
+      CHECK(std::abs(r.epochs.back().loss - expected) < 1e-9 * expected);
+      check_words(r);
+      CHECK(allocations[1] == allocations.back());
     });
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learned input rows: the same on any ranks and in any layout, in their range, and other ones for other
-// seeds.
+// Learned input rows: the same on any ranks and in any layout, in their range, other ones for other seeds.
 #include "partita/nn/embedding.hpp"
 
 #include "support/matrices.hpp"

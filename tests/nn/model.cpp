@@ -16,7 +16,7 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape mesh_size) {
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, mesh_size);
-      const auto a = distribute(m, policy, shape, share(entries, m.rank(), m.size()));
+      const auto a = distribute(m, policy, shape, share(entries, m));
       const nn::vertex_labels<host> labels(m, a.row_blocking(),
                                            [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
       auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11, .dropout = 0.4});
@@ -41,26 +41,22 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
 TEST_CASE("a graph stored without its transpose has the same gradients") {
   const matrix_shape shape{19, 19};
   const auto entries = sparse_entries(shape, 4);
-  for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape mesh_size) {
-    on_mesh(mesh_size, [&](const host_mesh& m) {
-      const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
-      const nn::vertex_labels<host> labels(m, x.row_blocking(), [](global_index v) { return v % 3; });
-      const auto gradients = [&](symmetry kind) {
-        const auto a = distribute(m, policy, shape, share(entries, m.rank(), m.size()), kind);
-        auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11});
-        rows_matrix dz(m, {19, 3});
-        const operand<double, host> input(x);
-        (void)nn::cross_entropy(model.forward(input, {.training = true}), labels, dz);
-        model.backward(dz);
-        model.parameters().sum_gradients();
-        return collect(model.parameters().gradients());
-      };
-      CHECK(largest_difference(gradients(symmetry::one_way), gradients(symmetry::general)) < 1e-12);
-    });
+  on_each_mesh(std::array{1, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+    const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
+    const nn::vertex_labels<host> labels(m, x.row_blocking(), [](global_index v) { return v % 3; });
+    const auto gradients = [&](symmetry kind) {
+      const auto a = distribute(m, policy, shape, share(entries, m), kind);
+      auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11});
+      rows_matrix dz(m, {19, 3});
+      const operand<double, host> input(x);
+      (void)nn::cross_entropy(model.forward(input, {.training = true}), labels, dz);
+      model.backward(dz);
+      model.parameters().sum_gradients();
+      return collect(model.parameters().gradients());
+    };
+    CHECK(largest_difference(gradients(symmetry::one_way), gradients(symmetry::general)) < 1e-12);
   });
 }
-
-namespace {
 
 /// Z = H W, whose gradient of W is added to what is there, or forgotten.
 class adding_layer final : public nn::layer<double, host> {
@@ -83,8 +79,6 @@ class adding_layer final : public nn::layer<double, host> {
   dense<double, replicated, host> part_;
   bool forgets_;
 };
-
-}  // namespace
 
 TEST_CASE("gradients are zero before a backward: a layer may add to them, and a forgotten one is found") {
   with_mesh({3, 1, 1}, [&](const host_mesh& m) {

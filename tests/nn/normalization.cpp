@@ -2,15 +2,10 @@
 // The matrices that models propagate with, by hand.
 #include "partita/nn/normalization.hpp"
 
-#include <array>
-#include <doctest/doctest.h>
-#include <utility>
-
 #include "support/layers.hpp"
 
 namespace test_normalization {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("normalisation of two vertices and one weighted edge") {

@@ -2,8 +2,6 @@
 // Steps of optimisers by hand.
 #include "partita/nn/optimizer.hpp"
 
-#include <algorithm>
-
 #include "support/layers.hpp"
 
 namespace test_optimizer {

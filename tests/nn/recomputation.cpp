@@ -3,7 +3,6 @@
 #include "partita/nn/recomputation.hpp"
 
 #include <doctest/doctest.h>
-#include <filesystem>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
@@ -15,8 +14,6 @@
 namespace test_recomputation {
 
 using namespace test_support;
-
-namespace {
 
 nn::training_options options_of(const std::string& model, int layers, nn::recomputation how) {
   return {.model = model,
@@ -58,8 +55,6 @@ global_index received_in(const nn::training_result& r, const std::string& phase)
 }
 
 const io::dataset d = directed_graph();
-
-}  // namespace
 
 TEST_CASE("an output costs fewer far bytes where it is stored, whatever its size and what its layer reads") {
   for (const std::uint64_t output : {0u, 1u, 1000u})

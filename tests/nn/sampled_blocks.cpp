@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers on blocks of neighbours: the losses and gradients are those of the whole graph.
-#include <map>
 
 #include "partita/compiled/host.hpp"
 #include "partita/train/models.hpp"
@@ -10,8 +9,6 @@
 namespace test_sampled_blocks {
 
 using namespace test_support;
-
-namespace {
 
 using operator_matrix = sparse<double, dynamic_layout, host>;
 
@@ -60,8 +57,6 @@ struct step_result {
   double loss;
   std::vector<double> gradients;
 };
-
-}  // namespace
 
 TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those of the whole graph") {
   const io::dataset d = directed_graph(43);
@@ -125,8 +120,7 @@ TEST_CASE("a model refuses parameters of another, and a missing block") {
   const nn::builder<double, host> second(m, rows, {}, first.parameters());
   CHECK_THROWS_WITH_AS(
       second.glorot("W", {3, 5}),
-      "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 "
-      "of 3 x 4",
+      "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 of 3 x 4",
       shape_error);
   CHECK_THROWS_AS((nn::graph_of_layers<double, host>(std::vector<operator_matrix>{})), shape_error);
 }

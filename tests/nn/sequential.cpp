@@ -45,8 +45,6 @@ TEST_CASE("gradients of chains agree with finite differences, activations in a r
   check_gradients(b, std::move(net), h);
 }
 
-namespace {
-
 /// Six dense layers with activations and dropout, in front too, of which the last but one has no parameters.
 nn::sequential<double, host> six_layers(const host_builder& b) {
   nn::sequential net(b);
@@ -59,8 +57,6 @@ nn::sequential<double, host> six_layers(const host_builder& b) {
   net.add(nn::linear<double, host>(8, 3, b));
   return net;
 }
-
-}  // namespace
 
 TEST_CASE("outputs that are computed again give the bits of stored ones, in less memory") {
   on_threads(3, [](const communicator& world) {

@@ -8,8 +8,6 @@ namespace test_sparse_adam {
 
 using namespace test_support;
 
-namespace {
-
 constexpr global_index n = 11, width = 3;
 constexpr int steps = 4;
 
@@ -31,8 +29,6 @@ double expected(global_index i, global_index j) {
   }
   return x;
 }
-
-}  // namespace
 
 TEST_CASE("rows in a step move as Adam moves them, other rows keep values and moments bit for bit") {
   for (const layout l : {vertex_rows, layout{{}, every_axis}, layout{axis::row, axis::col}})

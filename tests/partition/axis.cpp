@@ -2,14 +2,11 @@
 // Axes, sets of them, and how they nest.
 #include "partita/partition/axis.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 
 namespace test_axis {
 
 using namespace partita;
-
-namespace {
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
@@ -22,8 +19,6 @@ static_assert(partition::order_of(nesting::cols) == std::array{axis::col, axis::
 static_assert((row | depth).contains(axis::depth) && !(row | depth).contains(axis::col));
 static_assert(every_axis - col == (row | depth) && ((row | col) & (col | depth)) == col);
 static_assert(none.empty() && !row.empty() && (row - row).empty());
-
-}  // namespace
 
 TEST_CASE("axes: sets are sets of bits") {
   for (unsigned a = 0; a < 8; ++a)

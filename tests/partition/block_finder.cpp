@@ -3,8 +3,6 @@
 #include "partita/partition/block_finder.hpp"
 
 #include <doctest/doctest.h>
-#include <limits>
-#include <vector>
 
 #include "partita/partition/policies.hpp"
 #include "support/meshes.hpp"
@@ -12,8 +10,6 @@
 namespace test_block_finder {
 
 using namespace partita;
-
-namespace {
 
 /// Every set of axes, every index.
 void check_finder(const blocking& b) {
@@ -30,8 +26,6 @@ void check_finder(const blocking& b) {
   }
   CHECK_MESSAGE(wrong == 0, b.size(), " indices on mesh ", to_string(b.shape()));
 }
-
-}  // namespace
 
 TEST_CASE("block_finder: even blocks, of which some are empty") {
   for (const int ranks : {1, 2, 3, 4, 6, 8, 9, 12})

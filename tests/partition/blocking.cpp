@@ -2,19 +2,13 @@
 // Who owns what: blockings, against their definition.
 #include "partita/partition/blocking.hpp"
 
-#include <algorithm>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include "support/matrices.hpp"
 
 namespace test_blocking {
 
-using namespace partita;
-using test_support::every_small_mesh, test_support::expect_error;
-
-namespace {
+using namespace test_support;
 
 constexpr axis_set row = axis::row, depth = axis::depth;
 
@@ -78,8 +72,6 @@ void check_laws(const blocking& b, global_index n, nesting order) {
     CHECK_MESSAGE(wrong == 0, n, " indices on mesh ", to_string(shape), " by ", name_of(by));
   }
 }
-
-}  // namespace
 
 TEST_CASE("blocking: even blocks") {
   for (const mesh_shape shape : every_small_mesh())

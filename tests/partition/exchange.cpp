@@ -9,16 +9,12 @@ namespace test_exchange {
 using namespace partita;
 using namespace partita::partition;
 
-namespace {
-
 constexpr mesh_shape grid{2, 3, 1};
 route between(const placement& from, const placement& to) {
   return route_between(
       grid, from.axes.used(), [&](coordinates q) { return from.block(q); },
       [&](coordinates q) { return to.block(q); });
 }
-
-}  // namespace
 
 TEST_CASE("placements have blocks") {
   const placement p = evenly({7, 5}, grid, {axis::row, axis::col});

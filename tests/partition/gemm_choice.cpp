@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning alone, on more ranks than there are here: the chosen grids against the minimum over all grids and
-// against the splits of COSMA, and the table of docs/gemm.md.
+// Grids planned for many ranks against the minimum over all, COSMA's splits and docs/gemm.md.
 #include "partita/partition/gemm_choice.hpp"
 
 #include <cmath>
@@ -8,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <string>
 
 #include "partita/partition/gemm_grid.hpp"
 
@@ -16,8 +14,6 @@ namespace test_gemm_choice {
 
 using namespace partita;
 using namespace partita::partition;
-
-namespace {
 
 struct product_shape {
   const char* name;
@@ -124,8 +120,6 @@ std::string rows_of_table(const product_shape& s) {
        "|---|---|---|---|---|---|\n",
        rows});
 }
-
-}  // namespace
 
 TEST_CASE("the chosen grids of the table in docs/gemm.md attain the bound, and the table is the library's") {
   const auto page = std::filesystem::path(__FILE__).parent_path() / "../../docs/gemm.md";

@@ -6,10 +6,7 @@
 
 namespace test_layout {
 
-using namespace partita;
-using test_support::every_layout, test_support::expect_error;
-
-namespace {
+using namespace test_support;
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
@@ -23,8 +20,6 @@ static_assert(partition::full_width(dynamic_layout) == dynamic_layout &&
               rows_of(dynamic_layout) == dynamic_layout);
 static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) &&
               !partition::is_layout(dynamic_layout));
-
-}  // namespace
 
 TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see whole rows") {
   for (const layout l : every_layout()) {

@@ -8,8 +8,7 @@
 
 namespace test_mesh_shape {
 
-using namespace partita;
-using test_support::every_small_mesh;
+using namespace test_support;
 
 TEST_CASE("mesh: ranks, coordinates and members are bijections") {
   for (int r = 1; r <= 4; ++r)

@@ -2,14 +2,9 @@
 // Parts by METIS: few edges between them, the same again, about equally large.
 #include "partita/partition/metis.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <numeric>
 #include <set>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "support/ranks.hpp"
@@ -18,8 +13,6 @@ namespace test_partition_metis {
 
 using namespace partita;
 using partition::metis_parts, partition::part_balance, test_support::expect_error;
-
-namespace {
 
 /// A pattern in CSR, row by row.
 struct pattern {
@@ -63,8 +56,6 @@ std::vector<global_index> sizes_of(const std::vector<int>& parts, int count) {
   }
   return sizes;
 }
-
-}  // namespace
 
 TEST_CASE("metis: cliques are found") {
   for (const int cliques : {2, 3, 5, 12}) {

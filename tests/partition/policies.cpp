@@ -6,10 +6,7 @@
 
 namespace test_policies {
 
-using namespace partita;
-using test_support::every_small_mesh, test_support::expect_error;
-
-namespace {
+using namespace test_support;
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
@@ -26,7 +23,6 @@ static_assert(is_policy(grid_2d, row | col, {row, col}, none, {row, col}, none))
 static_assert(is_policy(split_3d, row | col | depth, {row, col | depth}, none, {row | depth, col}, none));
 static_assert(is_policy(feature_column, col, {none, none}, col, {none, col}, none));
 static_assert(is_policy(feature_row, row | col, {row, none}, col, {row, col}, none));
-}  // namespace
 
 TEST_CASE("policies: the default mesh is the nearest to a square or a cube") {
   struct line {

@@ -6,10 +6,7 @@
 
 namespace test_route {
 
-using namespace partita;
-using test_support::every_layout;
-
-namespace {
+using namespace test_support;
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
@@ -43,8 +40,6 @@ static_assert(between({row | depth, none}, {row, none}) ==
               partition::route{partition::movement::all_gather, depth});
 static_assert(between({row | depth, none}, {depth, none}) ==
               partition::route{partition::movement::all_to_all, row | depth});
-
-}  // namespace
 
 TEST_CASE("routes: from every layout to itself, and to and from replicas") {
   const auto layouts = every_layout();

@@ -4,13 +4,9 @@
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
 #include "bench/support/compress_entries.hpp"
 
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
-#include <span>
 #include <thrust/execution_policy.h>
-#include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/matrix/tiles.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library for dlpack_numpy.py: a matrix that goes to NumPy, and one over an array of NumPy's.
-#include <utility>
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/comm/self.hpp"

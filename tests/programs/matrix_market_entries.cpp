@@ -2,7 +2,6 @@
 // Prints the matrices in Matrix Market files, for matrix_market_scipy.py: the shape and the entries, values
 // in hexadecimal, or why the file is refused. Each is read on one thread and on three.
 #include <cstdio>
-#include <exception>
 
 #include "partita/io/matrix_market.hpp"
 

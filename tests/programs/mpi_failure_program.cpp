@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One failure under MPI: mpi_failure_program SCENARIO [own], where `own` initializes MPI itself.
 // mpi_failures.sh runs them and looks at how the job ends.
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/mpi.hpp"

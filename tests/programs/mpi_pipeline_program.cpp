@@ -5,12 +5,6 @@
 //
 // throw, shorten, kill: in receive N of the third epoch the rank throws, expects an element too few, or kills
 // itself; kill-later: it kills itself N microseconds after the second epoch, wherever it is then.
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <string>
-#include <thread>
-#include <unistd.h>
 
 #include "partita/comm/mpi.hpp"
 #include "partita/compiled/host.hpp"

@@ -3,7 +3,6 @@
 // and what it predicts of published runs. All seconds are simulated or published: nothing is timed here.
 #include "bench/support/pipeline_simulation.hpp"
 
-#include <cmath>
 #include <doctest/doctest.h>
 
 #include "bench/support/gnnpipe_model.hpp"
@@ -12,8 +11,6 @@
 namespace test_pipeline_simulation {
 
 using bench::direction, bench::pipeline_costs, bench::pipeline_run, bench::simulate;
-
-namespace {
 
 /// A chunk takes 1 forward and 2 backward in each part of a stage.
 pipeline_costs equal_costs(int stages, int chunks, int parts = 1) {
@@ -33,8 +30,6 @@ pipeline_costs two_stages(double bytes, bool lock_step) {
   costs.lock_step = lock_step;
   return costs;
 }
-
-}  // namespace
 
 TEST_CASE("equal costs and no messages: the bubble of the closed form, exactly") {
   for (const int stages : {1, 2, 3, 4, 8, 16})
@@ -134,11 +129,7 @@ TEST_CASE("a figure has a box for every task, and one of the ground for every st
 namespace published = bench::gnnpipe;
 using published::assumptions;
 
-namespace {
-
 double distance(double predicted, double measured) { return std::abs(predicted / measured - 1); }
-
-}  // namespace
 
 TEST_CASE("GCN on reddit over 8 stages, from one GPU's time: within 15 % of the published") {
   const double measured = published::rows[8].seconds[1];

@@ -14,6 +14,12 @@ def npy(descr, shape, data):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
+def numbers(descr, values, shape=None):
+    """An array of these numbers, a vector unless a shape is given."""
+    code = {"<i8": "q", "<i4": "i", "<f4": "f", "<f8": "d", "|u1": "B"}[descr]
+    return npy(descr, shape or (len(values),), struct.pack(f"<{len(values)}{code}", *values))
+
+
 def environment(command):
     """What MPI's modules leave behind is not the program's; the tests of the library over MPI look at leaks."""
     return {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}

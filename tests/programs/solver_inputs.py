@@ -4,15 +4,11 @@ import math
 import random
 import struct
 
-
-def npy(descr, shape, data):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+from program_case import numbers
 
 
 def ints(values):
-    return npy("<i8", (len(values),), struct.pack(f"<{len(values)}q", *values))
+    return numbers("<i8", values)
 
 
 def columns_of(path):

@@ -10,14 +10,13 @@ import math
 import os
 import random
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 import zipfile
 
 sys.dont_write_bytecode = True
-from solver_inputs import Graph, columns_of, dot, grid, ints, market, minus, norm, npy, sums, times
+from program_case import ProgramCase, npy, run as run_program
+from solver_inputs import Graph, columns_of, dot, grid, ints, market, minus, norm, sums, times
 
 try:
     import numpy
@@ -35,8 +34,7 @@ HAS_LAPACK = os.path.exists(os.path.join(FOLDER, "svds"))
 
 
 def run(name, *arguments, command=()):
-    leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if command else {}  # of MPI's modules
-    return subprocess.run([*command, os.path.join(FOLDER, name), *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **leaks})
+    return run_program(os.path.join(FOLDER, name), *arguments, command=command)
 
 
 def in_scipy(entries, shape):
@@ -44,11 +42,9 @@ def in_scipy(entries, shape):
     return scipy.sparse.csr_matrix(([entries[p] for p in places], ([i for i, j in places], [j for i, j in places])), shape=shape)
 
 
-class Solvers(unittest.TestCase):
+class Solvers(ProgramCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.graph = Graph()
         self.edges = self.file("g.txt", self.graph.text)
         self.side = (9, 7)
@@ -264,10 +260,7 @@ class Solvers(unittest.TestCase):
     def refused(self, code, part, name, *arguments, command=()):
         for more in ((), ("--ranks", "4")) if not command and "--ranks" not in arguments else ((),):
             done = run(name, *arguments, *more, command=command)
-            self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(part, done.stderr)
-            if not command:
-                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.check_refused(done, code, part, 29 if command else 1)
             self.assertEqual(sum(part in line for line in done.stderr.splitlines()), 1, done.stderr)
 
     def test_the_programs_are_short(self):

@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from program_case import ProgramCase, npy, run
+from program_case import ProgramCase, npy, numbers, run
 
 TRAIN = sys.argv[1]
 CORA = os.path.join(os.environ.get("PARTITA_DATA", ""), "cora")
@@ -25,11 +25,11 @@ KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplic
 
 
 def ints(values, shape):
-    return npy("<i8", shape, struct.pack(f"<{len(values)}q", *values))
+    return numbers("<i8", values, shape)
 
 
 def floats(values, shape):
-    return npy("<f4", shape, struct.pack(f"<{len(values)}f", *values))
+    return numbers("<f4", values, shape)
 
 
 def good_data():

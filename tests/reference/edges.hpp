@@ -3,9 +3,7 @@
 /// Functions of the entries of a sparse pattern, as the definitions have them. An array of edges has `heads`
 /// values an entry: values[e * heads + h], e as in the offsets of the pattern. Values of the pattern itself
 /// are not read and may be null.
-
 #include <cmath>
-#include <cstddef>
 #include <vector>
 
 #include "partita/local/head_slice.hpp"

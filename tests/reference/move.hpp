@@ -2,9 +2,6 @@
 #pragma once
 /// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
-#include <cstddef>
-#include <span>
-
 #include "partita/local/view.hpp"
 
 namespace partita::reference {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums and maxima over rows, columns and whole blocks.
-
 #include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "partita/local/view.hpp"
 

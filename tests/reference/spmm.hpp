@@ -2,8 +2,6 @@
 #pragma once
 /// Sparse times dense, as the definition has it.
 
-#include <type_traits>
-
 #include "partita/local/fusion.hpp"
 #include "partita/local/view.hpp"
 

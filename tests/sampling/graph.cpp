@@ -8,8 +8,6 @@ namespace test_graph_of_samplers {
 
 using namespace test_support;
 
-namespace {
-
 /// The rows of a graph that this rank has.
 global_rows rows_here(const graph<double>& g) {
   global_rows rows;
@@ -25,8 +23,6 @@ global_rows rows_here(const graph<double>& g) {
   }
   return rows;
 }
-
-}  // namespace
 
 TEST_CASE("each rank has whole rows, with global columns") {
   constexpr global_index n = 53;

@@ -2,16 +2,12 @@
 // Vertices sampled by importance: probabilities, what is kept, and that it depends on nothing else.
 #include "partita/sampling/layer_sampler.hpp"
 
-#include <numeric>
-
 #include "support/samples.hpp"
 
 namespace test_layer_sampler {
 
 using namespace test_support;
 using sampling::layer_options, sampling::layer_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -20,13 +16,7 @@ sample sampled(const graph<double>& g, const layer_options& o, const std::vector
   return sampled_by<layer_sampler<double>>(g, o, roots, epoch);
 }
 
-std::vector<global_index> all_vertices() {
-  std::vector<global_index> all(n);
-  std::iota(all.begin(), all.end(), global_index{0});
-  return all;
-}
-
-}  // namespace
+std::vector<global_index> all_vertices() { return vertices_below(n); }
 
 TEST_CASE("importance is the squared norm of columns, whatever the scale of A and however its rows are cut") {
   std::vector<double> norms(n, 0);
@@ -116,21 +106,7 @@ TEST_CASE("the sample of several roots is the union of the samples of each, on a
     CHECK(is_union_of_roots(together, roots, 3, [&](const auto& one) { return sampled(g, o, one); }));
     CHECK(sampled(g, o, roots, 4) != together);
   }
-  constexpr global_index many = 400;
-  std::vector<global_index> all(many);
-  std::iota(all.begin(), all.end(), global_index{0});
-  const graph<double> large = test_graph(many);
-  const sample one = sampled(large, {{50, 90}, 7}, all);
-  for (const int threads : {2, 3}) {
-    layer_sampler<double> sampler(large, {{50, 90}, 7, false, threads});
-    sample s;
-    sampler(all, 3, s);
-    const void* const before[] = {s.blocks[0].columns.data(), s.blocks[1].values.data(), s.vertices.data()};
-    sampler(all, 3, s);
-    const void* const after[] = {s.blocks[0].columns.data(), s.blocks[1].values.data(), s.vertices.data()};
-    CHECK(std::equal(before, before + 3, after));
-    CHECK((s == one));
-  }
+  check_threads<layer_sampler<double>>(test_graph(400), layer_options{{50, 90}, 7}, vertices_below(400));
 }
 
 TEST_CASE("a cut graph gives the samples of a replicated one, and words by a closed form") {

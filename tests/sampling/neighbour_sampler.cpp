@@ -2,17 +2,12 @@
 // Sampled neighbours: what is kept, how it is scaled, and that it depends on nothing else.
 #include "partita/sampling/neighbour_sampler.hpp"
 
-#include <numeric>
-#include <thread>
-
 #include "support/samples.hpp"
 
 namespace test_neighbour_sampler {
 
 using namespace test_support;
 using sampling::neighbour_options, sampling::neighbour_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -26,18 +21,12 @@ std::vector<neighbour_options> every_way(std::vector<local_index> fanouts, int t
   return ways;
 }
 
-std::vector<global_index> all_vertices() {
-  std::vector<global_index> all(n);
-  std::iota(all.begin(), all.end(), global_index{0});
-  return all;
-}
+std::vector<global_index> all_vertices() { return vertices_below(n); }
 
 sample sampled(const graph<double>& g, const neighbour_options& o, const std::vector<global_index>& roots,
                std::uint64_t epoch = 3) {
   return sampled_by<neighbour_sampler<double>>(g, o, roots, epoch);
 }
-
-}  // namespace
 
 TEST_CASE("fan-out -1, or one that no row exceeds, gives the rows of A") {
   const auto a = by_rows(graph_entries(n));
@@ -163,30 +152,9 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
 }
 
 TEST_CASE("a sample does not depend on the number of threads, and keeps its memory") {
-  constexpr global_index many = 700;
-  const graph<double> g = test_graph(many, true);
-  std::vector<global_index> roots(many);
-  std::iota(roots.begin(), roots.end(), global_index{0});
-  for (const bool replace : {false, true}) {
-    const neighbour_options one{{4, 40}, 5, replace};
-    const sample expected = sampled(g, one, roots);
-    for (const int threads : {2, 3}) {
-      neighbour_options o = one;
-      o.threads = threads;
-      neighbour_sampler<double> sampler(g, o);
-      sample s;
-      std::thread([&] { sampler(roots, 3, s); }).join();
-      CHECK((s == expected));
-      const auto memory = [&] {
-        return std::vector<const void*>{s.blocks[0].columns.data(), s.blocks[1].values.data(),
-                                        s.vertices.data(), s.blocks[0].offsets.data()};
-      };
-      const auto before = memory();
-      for (int again = 0; again < 3; ++again) sampler(roots, 3, s);
-      CHECK(memory() == before);
-      CHECK((s == expected));
-    }
-  }
+  for (const bool replace : {false, true})
+    check_threads<neighbour_sampler<double>>(test_graph(700, true), neighbour_options{{4, 40}, 5, replace},
+                                             vertices_below(700));
 }
 
 TEST_CASE("single precision rounds the values of double") {

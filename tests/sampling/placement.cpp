@@ -2,9 +2,6 @@
 // Placing roots: every root once, balanced, near its neighbours; and what that saves.
 #include "partita/sampling/placement.hpp"
 
-#include <numeric>
-#include <optional>
-
 #include "bench/support/planted_graph.hpp"
 #include "partita/base/random.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
@@ -14,8 +11,6 @@ namespace test_placement {
 
 using namespace test_support;
 using sampling::home_shares, sampling::most_roots, sampling::root_lists, sampling::row_homes;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -37,8 +32,7 @@ row_homes random_homes(int ranks, std::int64_t number) {
 }
 /// `count` of the first `below` vertices in a random order.
 std::vector<global_index> random_roots(std::size_t count, global_index below, std::int64_t number) {
-  std::vector<global_index> all(static_cast<std::size_t>(below));
-  std::iota(all.begin(), all.end(), global_index{0});
+  std::vector<global_index> all = vertices_below(below);
   for (std::size_t i = all.size(); i > 1; --i)
     std::swap(all[i - 1], all[random_bits(23, number, static_cast<std::int64_t>(i)) % i]);
   all.resize(std::min(count, all.size()));
@@ -60,8 +54,6 @@ std::size_t largest(const root_lists& lists) {
   for (const auto& list : lists) most = std::max(most, list.size());
   return most;
 }
-
-}  // namespace
 
 TEST_CASE("equal shares are the batch in its order, cut into parts that differ by one root at most") {
   for (const std::size_t size : {0u, 1u, 5u, 67u})
@@ -174,8 +166,6 @@ TEST_CASE("all ranks place roots alike, over whole graphs and cut ones") {
     }
 }
 
-namespace {
-
 /// A graph with communities, and the rows that the ranks need of each other for batches of its vertices.
 class community {
  public:
@@ -219,8 +209,6 @@ row_homes with_half_on_the_first(int ranks) {
                            : comm::share_of(community::vertices / 2, r - 1, ranks - 1).size());
   return homes(ranks, std::move(sizes));
 }
-
-}  // namespace
 
 TEST_CASE("random batches miss (P - 1) / P of their rows; roots at home never more") {
   for (const bool in_random_order : {false, true}) {

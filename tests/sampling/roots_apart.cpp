@@ -10,8 +10,6 @@ namespace test_roots_apart {
 
 using namespace test_support;
 
-namespace {
-
 /// The vertices that root r of a sample depends on, those of H_0.
 std::set<local_index> reached(const sample& s, local_index r) {
   std::set<local_index> all{r};
@@ -71,8 +69,6 @@ void expect_apart(sampling::sampler<double>& draw, const std::vector<global_inde
   for (const auto& b : apart.blocks) found += b.columns.size();
   CHECK(found == entries);
 }
-
-}  // namespace
 
 TEST_CASE("roots set apart are those of samples of one root each") {
   const graph<double> g = test_graph(67);

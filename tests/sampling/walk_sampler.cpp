@@ -2,16 +2,12 @@
 // Subgraphs that random walks visit: the walks, what is between their vertices, and its normalisation.
 #include "partita/sampling/walk_sampler.hpp"
 
-#include <numeric>
-
 #include "support/samples.hpp"
 
 namespace test_walk_sampler {
 
 using namespace test_support;
 using sampling::walk_options, sampling::walk_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -36,8 +32,6 @@ std::vector<global_index> walk(const graph<double>& g, const walk_options& o, gl
   }
   return path;
 }
-
-}  // namespace
 
 TEST_CASE("the block is A between the vertices that the walks visit, the same for all layers") {
   const auto a = by_rows(graph_entries(n));
@@ -74,8 +68,7 @@ TEST_CASE("the block is A between the vertices that the walks visit, the same fo
 
 TEST_CASE("what is certain to be seen is neither scaled nor weighted, nor is what was never seen") {
   const graph<double> g = test_graph(n);
-  std::vector<global_index> all(n);
-  std::iota(all.begin(), all.end(), global_index{0});
+  const std::vector<global_index> all = vertices_below(n);
   for (const walk_options& o :
        {walk_options{1, 1, 5, false, 1, 3, n}, walk_options{1, 0, 5, false, 1, 1, 1}}) {
     const sample s = sampled(g, o, all);
@@ -173,24 +166,9 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
 }
 
 TEST_CASE("a sample does not depend on the number of threads, and keeps its memory") {
-  constexpr global_index many = 400;
-  const graph<double> g = test_graph(many);
   std::vector<global_index> roots;
-  for (global_index v = 0; v < many; v += 2) roots.push_back(v);
-  const sample one = sampled(g, {2, 2, 3, false, 1, 4, 50}, roots);
-  for (const int threads : {2, 3}) {
-    walk_sampler<double> sampler(g, {2, 2, 3, false, threads, 4, 50});
-    sample s;
-    sampler(roots, 3, s);
-    const auto memory = [&] {
-      return std::vector<const void*>{s.blocks[0].columns.data(), s.blocks[1].values.data(),
-                                      s.vertices.data(), s.weights.data()};
-    };
-    const auto before = memory();
-    for (int again = 0; again < 3; ++again) sampler(roots, 3, s);
-    CHECK(memory() == before);
-    CHECK((s == one));
-  }
+  for (global_index v = 0; v < 400; v += 2) roots.push_back(v);
+  check_threads<walk_sampler<double>>(test_graph(400), walk_options{2, 2, 3, false, 1, 4, 50}, roots);
 }
 
 TEST_CASE("errors name what they refuse") {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Blocks of numbers for kernels, and how far apart two of them are.
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <limits>
-#include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/local/view.hpp"

@@ -33,6 +33,15 @@ inline partita::io::dataset directed_graph(partita::global_index n = 61) {
   return d;
 }
 
+/// The same vertices with several labels each, of which about one in three is there.
+inline partita::io::dataset with_several_labels(partita::io::dataset d) {
+  d.multi_label = true;
+  for (partita::global_index v = 0; v < d.vertices; ++v)
+    for (partita::global_index c = 0; c < d.classes; ++c)
+      d.label_matrix.push_back(static_cast<std::uint8_t>(partita::random_bits(9, v, c) % 3 == 0));
+  return d;
+}
+
 /// Features of which about one in three is there.
 inline partita::io::feature_table sparse_features(partita::global_index vertices,
                                                   partita::global_index width) {

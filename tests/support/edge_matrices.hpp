@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Edge matrices as functions of their targets, sources and heads, and every policy, mesh and cut of tiles
-// that they are tried on.
-#include <array>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <utility>
+// Edge matrices as functions of targets, sources and heads, and where they are tried.
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/row_exchange.hpp"

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What kernels of edges must do, at any place: agree with the reference, be adjoint to each other, and give
-// the same bits again.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
+// What kernels of edges must do anywhere: the reference's results, adjoints, and the same bits again.
 #include <doctest/doctest.h>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "reference/kernels.hpp"
 #include "support/stage.hpp"

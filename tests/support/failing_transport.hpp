@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A transport of which one operation fails.
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
 
 #include "support/forwarding_transport.hpp"
 

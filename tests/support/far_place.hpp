@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Far memory for tests of kernels, and a graph to pass through its window.
-#include <algorithm>
-#include <filesystem>
-#include <memory>
-#include <vector>
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A transport that hands everything to another one: what a test changes, it overrides.
-#include <memory>
-#include <utility>
 
 #include "partita/comm/communicator.hpp"
 

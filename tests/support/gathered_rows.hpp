@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What ranks ask for of the rows of a matrix, and what they then receive, from the definition.
-#include <bit>
 #include <set>
-#include <vector>
 
 #include "partita/transfer/gather_rows.hpp"
 #include "support/matrices.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layers by themselves: matrices by hand, gradients by finite differences, dense and sparse inputs.
-#include <vector>
 
 #include "partita/algebra/reductions.hpp"
 #include "partita/comm/self.hpp"

@@ -4,11 +4,8 @@
 // early ends the job.
 #define DOCTEST_CONFIG_IMPLEMENT
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // mpirun ends ranks by a signal: no failure of their own
-#include <cstdlib>
 #include <iostream>
 #include <sstream>
-#include <stdexcept>
-#include <string_view>
 
 #include "partita/comm/mpi.hpp"
 #include "support/honest_run.hpp"

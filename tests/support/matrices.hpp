@@ -3,12 +3,7 @@
 // Matrices, dense and sparse, as functions of their global indices, what to hold results against, the meshes
 // and layouts they are tried on, and what the rules of the design say that a rank receives, counted element
 // by element.
-#include <array>
-#include <cmath>
 #include <doctest/doctest.h>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/partition/policies.hpp"
@@ -46,6 +41,10 @@ std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, int rank, 
   for (auto e = static_cast<std::size_t>(rank); e < entries.size(); e += static_cast<std::size_t>(size))
     mine.push_back(entries[e]);
   return mine;
+}
+template <class T>
+std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, const auto& mesh) {
+  return share(entries, mesh.rank(), mesh.size());
 }
 
 /// Every mesh up to 3 x 3 x 3.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every mesh that a policy may have on a number of ranks, and running a body on each.
-#include <vector>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/memory/host.hpp"
@@ -48,11 +47,23 @@ void for_each_mesh(const auto& rank_counts, auto body) {
           if (!sanitized || ranks <= 4 || shape == partita::default_mesh(p, ranks)) body(p, shape);
 }
 
-/// The same, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
+/// body(mesh, policy) on all places of each of these meshes.
+void on_each_mesh(const auto& rank_counts, auto body) {
+  for_each_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
+    with_mesh(shape, [&](const host_mesh& m) { body(m, p); });
+  });
+}
+
+/// As for_each_mesh, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
 void for_each_usual_mesh(const auto& rank_counts, auto body) {
   for_each_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
     if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh(p, shape.size()))
       body(p, shape);
+  });
+}
+void on_usual_meshes(const auto& rank_counts, auto body) {
+  for_each_usual_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
+    with_mesh(shape, [&](const host_mesh& m) { body(m, p); });
   });
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Mini-batches of the directed graph.
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "partita/train/mini_batch_trainer.hpp"
+#include "support/datasets.hpp"
+#include "support/matrices.hpp"
 
 namespace test_support {
 
@@ -27,6 +26,24 @@ inline partita::nn::training_options batch_options(std::string model,
           .dropout = 0.3,
           .seed = 7,
           .mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any}};
+}
+
+inline partita::io::dataset without_features(partita::io::dataset d) {
+  d.features = 0;
+  d.vertex_features = {};
+  return d;
+}
+
+/// d loss / d X (n x w) of the last batch, on every rank, where X is learned.
+inline std::vector<double> collected_gradient(batch_trainer& t) {
+  const auto& x = *t.embedding();
+  dense<double, dynamic_layout, host> g(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
+  fill(g, 0);
+  const auto rows = t.embedding_gradient().local();
+  for (local_index i = 0; i < rows.rows; ++i)
+    for (local_index j = 0; j < rows.cols; ++j)
+      g.local()(static_cast<local_index>(t.embedding_rows()[static_cast<std::size_t>(i)]), j) = rows(i, j);
+  return collect(g);
 }
 
 }  // namespace test_support

@@ -3,9 +3,6 @@
 // Counts what this process receives from other ranks at MPI's profiling interface, to compare with the
 // ledger. Include in one translation unit of a program: it replaces the call of MPI by which operations
 // receive. The communicators of checks are not counted.
-#include <cstdint>
-#include <cstring>
-#include <mpi.h>
 
 #include "partita/comm/mpi_call.hpp"
 

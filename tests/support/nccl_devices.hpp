@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Ranks over NCCL that are threads with a device each.
-#include <algorithm>
-#include <vector>
 
 #include "laws/communicator_laws.hpp"
 #include "partita/comm/nccl.hpp"

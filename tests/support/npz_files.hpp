@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Archives of .npy files, as NumPy and SciPy write them.
-#include <cstdint>
 #include <map>
-#include <string>
-#include <vector>
 #include <zip.h>
 
 #include "partita/io/npy.hpp"

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Lists of numbers in the memory of a device, for tests that need one.
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/memory/cuda.hpp"

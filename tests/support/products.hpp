@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products of distributed dense matrices of every layout, held to tests/reference and to what they predict to
-// receive.
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
+// Products of dense matrices of every layout against tests/reference and their predictions.
 
 #include "partita/algebra/gemm.hpp"
 #include "reference/gemm.hpp"

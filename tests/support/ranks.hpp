@@ -4,11 +4,6 @@
 //
 // CHECK may be used in the body: doctest counts it on every thread. SUBCASE may not. A REQUIRE that fails
 // leaves its rank with an exception, which fails the run, which ends the test case.
-#include <array>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <typeinfo>
 
 #include "partita/comm/communicator.hpp"
 #include "support/sanitized.hpp"

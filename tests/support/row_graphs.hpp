@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sparse patterns by rows: grids, random and skewed graphs, hubs.
-#include <algorithm>
-#include <cstdint>
 #include <numeric>
 #include <set>
-#include <vector>
 
 #include "partita/base/index.hpp"
 #include "partita/base/random.hpp"

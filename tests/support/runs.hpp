@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every run of training must show, whatever its policy, mesh and mode: words as predicted, the losses of
-// another run.
+// What every run of training must show: words as predicted, the losses of another run.
 #include <doctest/doctest.h>
-#include <string>
 
 #include "partita/train/options.hpp"
 #include "support/meshes.hpp"

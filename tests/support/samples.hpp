@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Graphs to sample from, and samples in global indices.
-#include <algorithm>
-#include <map>
+#include <numeric>
 #include <set>
-#include <utility>
-#include <vector>
+#include <thread>
 
 #include "partita/comm/self.hpp"
 #include "partita/memory/host.hpp"
@@ -41,7 +39,7 @@ inline std::vector<triplet<double>> graph_weights(global_index n) {
 inline graph<double> test_graph(const host_mesh& m, const partita::policy& p, global_index n,
                                 bool weighted = false) {
   const auto distributed = [&](const std::vector<triplet<double>>& entries) {
-    return distribute(m, p, {n, n}, share(entries, m.rank(), m.size()));
+    return distribute(m, p, {n, n}, share(entries, m));
   };
   const auto a = distributed(graph_entries(n));
   return weighted ? graph<double>(a, distributed(graph_weights(n))) : graph<double>(a);
@@ -130,6 +128,33 @@ sample sampled_by(const graph<double>& g, const Options& o, const std::vector<gl
   sample s;
   sampler(roots, epoch, s);
   return s;
+}
+
+/// The vertices below n.
+inline std::vector<global_index> vertices_below(global_index n) {
+  std::vector<global_index> all(static_cast<std::size_t>(n));
+  std::iota(all.begin(), all.end(), global_index{0});
+  return all;
+}
+
+/// A sampler gives one sample with any number of threads, and again and again in the same memory.
+template <class Sampler, class Options>
+void check_threads(const graph<double>& g, Options o, const std::vector<global_index>& roots) {
+  const sample expected = sampled_by<Sampler>(g, o, roots);
+  for (const int threads : {2, 3}) {
+    o.threads = threads;
+    Sampler sampler(g, o);
+    sample s;
+    std::thread([&] { sampler(roots, 3, s); }).join();
+    const auto memory = [&] {
+      return std::vector<const void*>{s.blocks[0].columns.data(), s.blocks[0].offsets.data(),
+                                      s.blocks[1].values.data(), s.vertices.data(), s.weights.data()};
+    };
+    const auto before = memory();
+    for (int again = 0; again < 3; ++again) sampler(roots, 3, s);
+    CHECK(memory() == before);
+    CHECK((s == expected));
+  }
 }
 
 /// Whether the sample of all roots is the union of those of each; draw(roots) samples `layers` layers.

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <string>
 
 #include "partita/base/error.hpp"
 

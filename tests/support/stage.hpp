@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where kernels under test run: a queue of their place, and copies of the test's data in its memory. The
-// place cuda is in stage_cuda.hpp.
-#include <cstddef>
+// Where kernels under test run: a queue, and copies of the test's data. Of CUDA: stage_cuda.hpp.
 #include <deque>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
 #include "support/blocks.hpp"

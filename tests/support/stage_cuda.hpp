@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The place cuda as a stage for kernels.
-#include <vector>
 
 #include "partita/local/cuda/kernels.hpp"
 #include "support/stage.hpp"

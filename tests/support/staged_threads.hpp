@@ -2,7 +2,6 @@
 #pragma once
 // Threads as MPI would be: transports that know memory of the host only, or take pointers to a device's
 // without its queue, with staging in front of them.
-#include <type_traits>
 
 #include "partita/comm/staged.hpp"
 #include "partita/comm/threads.hpp"

@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training over far memory: the losses of near memory, within a budget that refuses what exceeds it.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "partita/comm/self.hpp"
-#include "partita/compiled/host.hpp"
+#include "laws/training_laws.hpp"
 #include "partita/memory/mapped_store.hpp"
-#include "support/datasets.hpp"
-#include "support/meshes.hpp"
 
 namespace test_far_memory {
 
-using namespace partita;
 using namespace test_support;
 
 /// Bytes of near memory, and how many chunks an operation on one rank has with them, at least and in the
 /// mean.
 constexpr std::pair<std::size_t, int> windows[] = {{65536, 2}, {24576, 7}, {7424, 50}};
 
-nn::training_options short_run(const std::string& model) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {7};
-  o.layers = model == "gcnii" || model == "resgcn" ? 2 : 0;
-  o.heads = 2;
-  o.hops = 3;
-  o.epochs = 2;
-  o.seed = 42;
-  return o;
+nn::training_options short_run(const char* model = "gcn") {
+  return of_model({.hidden = {7}, .heads = 2, .hops = 3, .epochs = 2, .seed = 42}, model);
 }
 
 std::shared_ptr<far_store> scratch_file() {
@@ -70,14 +46,8 @@ nn::training_result train_far(const mesh<host>& m, const io::dataset& d, const n
 
 void expect_same_losses(const nn::training_result& r, const nn::training_result& expected,
                         const std::string& what) {
-  REQUIRE(r.epochs.size() == expected.epochs.size());
-  for (std::size_t e = 0; e < r.epochs.size(); ++e) {
-    const double loss = expected.epochs[e].loss;
-    CHECK_MESSAGE(std::abs(r.epochs[e].loss - loss) < 1e-12 * loss, what, ", epoch ", e + 1);
-    CHECK(r.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
-  }
+  check_run(r, expected, 1e-12, what, scores::compared);
   CHECK(r.words_received.total == expected.words_received.total);
-  CHECK(r.predicted_words_received.total == expected.words_received.total);
 }
 
 /// One model under every policy, on one, two and four ranks.
@@ -85,21 +55,18 @@ void check_model(const io::dataset& d, const nn::training_options& o) {
   const auto store = scratch_file();
   for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape shape) {
     if (shape != default_mesh(p, shape.size()) || (shape.size() == 1 && p.name != row_1d.name)) return;
-    const auto run = [&](const auto& body) {
-      on_threads(shape.size(), [&](const communicator& world) { body(mesh<host>(world, shape)); });
-    };
     nn::training_result expected;
-    run([&](const mesh<host>& m) {
+    with_mesh(shape, [&](const host_mesh& m) {
       const nn::training_result r = nn::train_model<double>(m, d, o, p);
       CHECK(!r.far);
       if (m.rank() == 0) expected = r;
     });
     for (const auto& [window, chunks] : windows) {
       if (chunks == 50 && shape.size() == 2) continue;  // it is slow
-      run([&](const mesh<host>& m) {
-        expect_same_losses(train_far(m, d, o, p, store, window), expected,
-                           o.model + ", " + std::string(p.name) + " on " + to_string(shape) +
-                               ", a window of " + std::to_string(window) + " bytes");
+      with_mesh(shape, [&](const host_mesh& m) {
+        expect_same_losses(
+            train_far(m, d, o, p, store, window), expected,
+            o.model + ", " + where(p, shape) + ", a window of " + std::to_string(window) + " bytes");
       });
     }
   });
@@ -116,9 +83,8 @@ std::uint64_t chunks_of_a_product(const far_forecast& f) {
 TEST_CASE("far memory: exactly 2, 7 and 50 chunks") {
   struct other_number {};
   const io::dataset d = directed_graph(311);
-  const nn::training_options o = short_run("gcn");
-  const mesh<host> near(self::world(), {1, 1, 1});
-  const nn::training_result expected = nn::train_model<double>(near, d, o, row_1d);
+  const nn::training_options o = short_run();
+  const nn::training_result expected = serial(d, o);
   std::size_t window = 1 << 19;
   for (const std::uint64_t chunks : {2, 7, 50}) {
     bool found = false;
@@ -168,13 +134,8 @@ TEST_CASE("far memory: attention passes the values of its edges through the wind
 
 TEST_CASE("far memory: the losses of near memory, for every model under every policy") {
   const io::dataset d = directed_graph(311);
-  for (const auto& entry : nn::named_models<double, host>()) {
-    nn::training_options o = short_run(std::string(entry.name));
-    if (o.model == "resgcn" || (sanitized && o.model != "gcn" && o.model != "gat")) continue;
-    o.coupling = entry.coupling;
-    o.aggregation = entry.aggregation;
-    check_model(d, o);
-  }
+  for (const nn::training_options& o : every_variant(short_run()))
+    if (o.model != "resgcn" && (!sanitized || o.model == "gcn" || o.model == "gat")) check_model(d, o);
 }
 
 TEST_CASE("far memory: exchanges in any number of chunks have the words and losses of one") {
@@ -184,8 +145,7 @@ TEST_CASE("far memory: exchanges in any number of chunks have the words and loss
     nn::training_options o = short_run("gcn");
     const auto run = [&](int chunks, bool far, const auto& check) {
       o.exchange_chunks = chunks;
-      on_threads(4, [&](const communicator& world) {
-        const mesh<host> m(world, default_mesh(p, 4));
+      with_mesh(default_mesh(p, 4), [&](const host_mesh& m) {
         const nn::training_result r =
             far ? train_far(m, d, o, p, store, 24576) : nn::train_model<double>(m, d, o, p);
         if (m.rank() == 0) check(r);

@@ -3,8 +3,6 @@
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
-#include "support/datasets.hpp"
-#include "support/matrices.hpp"
 #include "support/mini_batches.hpp"
 #include "support/runs.hpp"
 
@@ -12,11 +10,9 @@ namespace test_mini_batch {
 
 using namespace test_support;
 
-namespace {
-
 struct step_result {
   double loss = 0;
-  std::vector<double> gradients;
+  std::vector<double> gradients, of_embedding;
 };
 
 step_result step_of(int ranks, const io::dataset& d, const nn::training_options& o) {
@@ -25,34 +21,41 @@ step_result step_of(int ranks, const io::dataset& d, const nn::training_options&
     batch_trainer t(m, d, o, row_1d);
     const double loss = t.gradients(2, t.iterations() > 1 ? 1 : 0);
     const auto gradients = t.parameters().gradients().values();
-    if (m.rank() == ranks - 1) result = {loss, {gradients.begin(), gradients.end()}};
+    const std::vector<double> of_embedding =
+        o.embedding > 0 ? collected_gradient(t) : std::vector<double>(1, 1);
+    if (m.rank() == ranks - 1) result = {loss, {gradients.begin(), gradients.end()}, of_embedding};
   });
   return result;
 }
+void check_step(const step_result& found, const step_result& expected, double tolerance = 1e-12) {
+  CHECK(std::abs(found.loss - expected.loss) < tolerance);
+  CHECK(largest_difference(found.gradients, expected.gradients) < tolerance);
+  CHECK(largest_difference(found.of_embedding, expected.of_embedding) < tolerance);
+}
 
-const io::dataset d = directed_graph(61);
-
-}  // namespace
+const io::dataset d = directed_graph(61), bare = without_features(d);
 
 TEST_CASE("losses and gradients are those of one rank, for every placement, rank and micro-batch count") {
-  for (const char* model : sampled_models)
-    for (const std::vector<local_index>& fanouts : {std::vector<local_index>{3, 2}, {-1, 4}}) {
-      nn::training_options o = batch_options(model, fanouts);
-      const step_result expected = step_of(1, d, o);
-      CHECK(expected.loss > 0.1);
-      for (const placement how : placements)
-        for (const int ranks : {1, 2, 3, 4, 8})
-          for (const int parts : {1, 2, 5}) {
-            const bool no_roots = ranks == 8 && parts == 5 && o.model == "gcn";  // in some parts
-            if (sanitized && (ranks != 3 || parts != 2) && !no_roots) continue;
-            INFO("model ", model, ", how ", static_cast<int>(how), ", ranks ", ranks, ", parts ", parts);
-            o.mini_batch.placement = how;
-            o.mini_batch.micro_batches = parts;
-            const step_result found = step_of(ranks, d, o);
-            CHECK(std::abs(found.loss - expected.loss) < 1e-12);
-            CHECK(largest_difference(found.gradients, expected.gradients) < 1e-12);
-          }
-    }
+  for (const global_index embedding : {0, 5})
+    for (const char* model : sampled_models)
+      for (const std::vector<local_index>& fanouts : {std::vector<local_index>{3, 2}, {-1, 4}}) {
+        nn::training_options o = batch_options(model, fanouts);
+        o.embedding = embedding;
+        const io::dataset& data = embedding > 0 ? bare : d;
+        const step_result expected = step_of(1, data, o);
+        CHECK(expected.loss > 0.1);
+        CHECK(*std::ranges::max_element(expected.of_embedding) > 1e-4);
+        for (const placement how : placements)
+          for (const int ranks : {1, 2, 3, 4, 8})
+            for (const int parts : {1, 2, 5}) {
+              const bool no_roots = ranks == 8 && parts == 5 && o.model == "gcn";  // in some parts
+              if (sanitized && (ranks != 3 || parts != 2) && !no_roots) continue;
+              INFO("model ", model, ", how ", static_cast<int>(how), ", ranks ", ranks, ", parts ", parts);
+              o.mini_batch.placement = how;
+              o.mini_batch.micro_batches = parts;
+              check_step(step_of(ranks, data, o), expected);
+            }
+      }
 }
 
 TEST_CASE(
@@ -90,9 +93,7 @@ TEST_CASE("other samplers: layers as one rank has them; walks alike for every pl
   for (const placement how : placements) {
     o.mini_batch.placement = how;
     o.mini_batch.micro_batches = 2;
-    const step_result found = step_of(3, d, o);
-    CHECK(std::abs(found.loss - one_rank.loss) < 1e-12);
-    CHECK(largest_difference(found.gradients, one_rank.gradients) < 1e-12);
+    check_step(step_of(3, d, o), one_rank);
   }
   o.mini_batch.sampler = nn::batch_sampler::walks;
   o.mini_batch.fanouts = {3};
@@ -104,9 +105,7 @@ TEST_CASE("other samplers: layers as one rank has them; walks alike for every pl
     for (const bool cut : {false, true}) {
       o.mini_batch.placement = how;
       o.mini_batch.cut_graph = cut;
-      const step_result found = step_of(3, d, o);
-      CHECK(std::abs(found.loss - expected.loss) < 1e-12);
-      CHECK(largest_difference(found.gradients, expected.gradients) < 1e-12);
+      check_step(step_of(3, d, o), expected);
     }
 }
 
@@ -148,39 +147,42 @@ TEST_CASE("walks that visit everything, not normalised, give the gradients of th
   const step_result walked = step_of(1, d, o);
   o.mini_batch.sampler = nn::batch_sampler::neighbours;
   o.mini_batch.fanouts = {-1, -1};
-  const step_result expected = step_of(1, d, o);
-  CHECK(std::abs(walked.loss - expected.loss) < 1e-12);
-  CHECK(largest_difference(walked.gradients, expected.gradients) < 1e-12);
+  check_step(walked, step_of(1, d, o));
 }
 
-TEST_CASE("whole runs: losses, accuracies and words; exact and sampled scores; whole and cut graphs") {
-  std::vector<double> losses;
-  for (const placement how : placements)
-    for (const int ranks : {1, 4})
-      for (const bool cut : {false, true}) {
-        INFO("how ", static_cast<int>(how), ", ranks ", ranks, ", cut ", cut);
-        nn::training_options o = batch_options("sage", {3, 2});
-        o.mini_batch.placement = how;
-        o.mini_batch.cut_graph = cut;
-        o.mini_batch.sampled_scores = cut;
-        with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
-          const nn::training_result r = batch_trainer(m, d, o, row_1d).run();
-          if (m.rank() != 0) return;
-          std::vector<double> found;
-          for (const auto& e : r.epochs) found.push_back(e.loss);
-          if (losses.empty()) losses = found;
-          CHECK(largest_difference(found, losses) < 1e-12);
-          CHECK(r.mini_batch->iterations == 3);
-          CHECK(r.mini_batch->placement == how);
-          if (!cut) {
-            check_words(r);
-          }
-          CHECK(r.epochs.back().test_accuracy > 0);
-        });
-      }
+TEST_CASE("whole runs: losses, embeddings, accuracies and words; exact and sampled scores; cut graphs") {
+  for (const global_index embedding : {0, 5}) {
+    std::vector<double> losses, rows;
+    double accuracy = 0;
+    for (const placement how : placements)
+      for (const int ranks : {1, 4})
+        for (const bool cut : {false, true}) {
+          INFO("how ", static_cast<int>(how), ", ranks ", ranks, ", cut ", cut, ", embedding ", embedding);
+          nn::training_options o = batch_options("sage", {3, 2});
+          o.embedding = embedding;
+          o.mini_batch.placement = how;
+          o.mini_batch.cut_graph = cut && embedding == 0;
+          o.mini_batch.sampled_scores = cut;
+          o.mini_batch.micro_batches = embedding > 0 ? ranks : 1;
+          with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+            batch_trainer t(m, embedding > 0 ? bare : d, o, row_1d);
+            const nn::training_result r = t.run();
+            const std::vector<double> x = embedding > 0 ? collect(*t.embedding()) : std::vector<double>(1, 0);
+            if (m.rank() != 0) return;
+            std::vector<double> found;
+            for (const auto& e : r.epochs) found.push_back(e.loss);
+            if (losses.empty()) losses = found, rows = x, accuracy = r.epochs.back().test_accuracy;
+            CHECK(largest_difference(found, losses) < 1e-12);
+            CHECK(largest_difference(x, rows) < 1e-11);
+            CHECK(r.mini_batch->iterations == 3);
+            CHECK(r.mini_batch->placement == how);
+            if (!o.mini_batch.cut_graph) check_words(r);
+            if (!cut) CHECK(r.epochs.back().test_accuracy == accuracy);
+            CHECK(r.epochs.back().test_accuracy > 0);
+          });
+        }
+  }
 }
-
-namespace {
 
 /// The largest sizes of a rank's samples and exchanges over an epoch.
 struct largest_sizes {
@@ -219,8 +221,6 @@ largest_sizes sizes_of(const io::dataset& d, const nn::training_options& o, cons
   }
   return largest;
 }
-
-}  // namespace
 
 TEST_CASE("memory is that of a closed form, and steady iterations allocate nothing") {
   if (sanitized) return;  // of sizes: what runs here runs above, on a smaller graph

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every model under every policy gives the logits, the loss and every gradient of its golden cases.
-#include <cstdlib>
 #include <doctest/doctest.h>
 
 #include "examples/golden/compare.hpp"
@@ -19,18 +18,16 @@ void check_model(const std::string& model, double tolerance, const auto& ranks,
   std::vector<golden_case> cases;
   for (golden_case& c : read_golden_cases(folder))
     if (c.options.model == model) cases.push_back(std::move(c));
-  for_each_usual_mesh(ranks, [&](auto policy, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      for (const golden_case& c : cases) {
-        nn::training_options options = c.options;
-        options.coefficients = form;
-        const auto errors = compare_golden<double>(m, c, options, policy);
-        CHECK(errors.parts.size() == 2 + c.values.size());
-        for (const auto& [what, error] : errors.parts)
-          CHECK_MESSAGE(error < tolerance, c.name, ", ", std::string(policy.name), " on ", to_string(shape),
-                        ": ", what, " is off by ", error);
-      }
-    });
+  on_usual_meshes(ranks, [&](const host_mesh& m, const partita::policy& policy) {
+    for (const golden_case& c : cases) {
+      nn::training_options options = c.options;
+      options.coefficients = form;
+      const auto errors = compare_golden<double>(m, c, options, policy);
+      CHECK(errors.parts.size() == 2 + c.values.size());
+      for (const auto& [what, error] : errors.parts)
+        CHECK_MESSAGE(error < tolerance, c.name, ", ", std::string(policy.name), " on ", to_string(m.shape()),
+                      ": ", what, " is off by ", error);
+    }
   });
   CHECK(cases.size() == 3);
 }

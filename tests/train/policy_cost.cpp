@@ -2,14 +2,9 @@
 // What counts of edges say of a policy is what a set-up says: words and bytes of every rank.
 #include "partita/train/policy_cost.hpp"
 
-#include <algorithm>
-#include <doctest/doctest.h>
 #include <set>
-#include <utility>
 
-#include "partita/compiled/host.hpp"
-#include "support/datasets.hpp"
-#include "support/meshes.hpp"
+#include "laws/training_laws.hpp"
 
 using namespace test_support;
 
@@ -115,18 +110,11 @@ TEST_CASE("counts say what wide and narrow products move") {
 }
 
 TEST_CASE("every model") {
-  nn::training_options o;
-  o.hops = 3;
-  for (const auto& model : nn::named_models<double, host>()) {
-    o.model = model.name;
-    o.coupling = model.coupling;
-    o.aggregation = model.aggregation;
-    o.hidden = {8};
+  for (const nn::training_options& o : every_variant({.hidden = {8}, .hops = 3}))
     for (const policy& p : named_policies) {
       check_costs(uneven_graph(61), o, p, default_mesh(p, 6));
       check_costs(symmetric_graph(61), o, p, default_mesh(p, 8));
     }
-  }
 }
 
 TEST_CASE("tiles of several parts are set up") {

@@ -1,97 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training does not depend on the policy, the mesh or the number of ranks.
 
-#include "partita/comm/self.hpp"
-#include "partita/compiled/host.hpp"
-#include "support/datasets.hpp"
-#include "support/runs.hpp"
+#include "laws/training_laws.hpp"
 
 using namespace test_support;
 
 namespace {
 
-nn::training_options short_run() { return {.hidden = {7}, .epochs = 8, .dropout = 0.5, .seed = 42}; }
-
-nn::training_result serial(const io::dataset& d, const nn::training_options& o) {
-  return nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+nn::training_options short_run(const char* model = "gcn", int epochs = 8) {
+  return of_model({.hidden = {7}, .epochs = epochs, .dropout = 0.5, .seed = 42}, model);
 }
 
+constexpr const char* every_model[] = {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"};
 const io::dataset d = directed_graph();
 
 }  // namespace
 
 TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, on every policy") {
-  const nn::training_options o = short_run();
-  const nn::training_result expected = serial(d, o);
+  const nn::training_result expected = serial(d, short_run());
   REQUIRE(expected.epochs.size() == 8);
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
-  for_each_usual_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
-      check_run(r, expected, 1e-9, where(policy, shape), scores::compared);
-    });
-  });
+  check_everywhere(d, short_run(), rank_counts);
 }
 
-TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
-  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"}) {
-    nn::training_options o = short_run();
-    o.model = model;
-    o.epochs = 3;
-    o.layers = o.model == "resgcn" ? 2 : 0;
-    const nn::training_result expected = serial(d, o);
-    for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
-      if (sanitized && (shape.size() != 4 || (o.model != "gat" && shape != default_mesh(policy, 4)))) return;
-      on_threads(shape.size(), [&](const communicator& world) {
-        const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
-        check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
-      });
-    });
-  }
+TEST_CASE("every model: the serial losses on every policy and mesh, with words as predicted") {
+  for (const char* model : every_model) check_everywhere(d, short_run(model, 3), std::array{3, 4, 6});
 }
 
 TEST_CASE("tiles in parts of few entries change no loss and no prediction, for any model") {
-  for (const std::string model : {"gcn", "sage", "sage max", "gat", "appnp"}) {
-    if (sanitized && model != "gat" && model != "sage max") continue;
-    nn::training_options o = short_run();
-    o.model = model.substr(0, model.find(' '));
-    if (o.model != model) o.aggregation = nn::aggregation::max;
-    o.epochs = 3;
-    const nn::training_result expected = serial(d, o);
-    for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
-      if (sanitized && shape != default_mesh(policy, shape.size())) return;
-      on_threads(shape.size(), [&](const communicator& world) {
-        const mesh<host> in_parts(world, shape, device_queue<host>(), 20);
-        const nn::training_result r = nn::train_model<double>(in_parts, d, o, policy);
-        check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
-      });
+  for (const auto& [model, aggregation] : {std::pair{"gcn", nn::aggregation::mean},
+                                           {"sage", nn::aggregation::mean},
+                                           {"sage", nn::aggregation::max},
+                                           {"gat", nn::aggregation::mean},
+                                           {"appnp", nn::aggregation::mean}}) {
+    nn::training_options o = short_run(model, 3);
+    o.aggregation = aggregation;
+    check_everywhere(serial(d, o), std::array{1, 4}, model, 1e-9, [&](const host_mesh& m, const policy& p) {
+      return nn::train_model<double>(host_mesh(m.world(), m.shape(), device_queue<host>(), 20), d, o, p);
     });
   }
 }
 
 TEST_CASE("balanced and given blocks of vertices train as even ones") {
-  for (const char* model : {"gcn", "gat", "appnp"}) {
-    nn::training_options even = short_run();
-    even.model = model;
-    even.epochs = 3;
-    const nn::training_result expected = serial(d, even);
-    for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
-      if (sanitized && (even.model != "gat" || shape != default_mesh(policy, 4))) return;
-      on_mesh(shape, [&](const host_mesh& m) {
-        nn::training_options balanced = even, given = even;
-        balanced.blocks = nn::vertex_blocks::balanced;
-        given.block_sizes.assign(static_cast<std::size_t>(shape.row), 1);
-        given.block_sizes[0] = d.vertices - shape.row + 1;
-        for (const nn::training_options& o : {balanced, given}) {
-          auto net = nn::make_model<double>(m, d, o, policy);
-          if (&o == &given && shape.row > 1)
-            CHECK(net.row_blocking().block(axis::row, {.row = 1}).size() == 1);
-          const nn::training_result r = nn::train_model(m, d, o, std::move(net));
-          check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
-        }
-      });
-    });
-  }
+  for (const char* model : {"gcn", "gat", "appnp"})
+    for (const bool balanced : {true, false})
+      check_everywhere(serial(d, short_run(model, 3)), std::array{4, 6}, model, 1e-9,
+                       [&](const host_mesh& m, const policy& p) {
+                         nn::training_options o = short_run(model, 3);
+                         const int rows = m.shape().row;
+                         if (balanced)
+                           o.blocks = nn::vertex_blocks::balanced;
+                         else
+                           o.block_sizes.assign(static_cast<std::size_t>(rows), 1),
+                               o.block_sizes[0] = d.vertices - rows + 1;
+                         auto net = nn::make_model<double>(m, d, o, p);
+                         if (!balanced && rows > 1)
+                           CHECK(net.row_blocking().block(axis::row, {.row = 1}).size() == 1);
+                         return nn::train_model(m, d, o, std::move(net));
+                       });
 }
 
 TEST_CASE("what does not fit the graph is refused before the first step") {
@@ -130,14 +96,9 @@ TEST_CASE("a trainer that is given the parameters and the optimizer's state of a
 
 TEST_CASE("the gradients of every model are those of finite differences") {
   const io::dataset d = directed_graph(29);
-  for (const auto& entry : nn::named_models<double, host>()) {
-    nn::training_options o = short_run();
-    o.model = entry.name;
-    o.coupling = entry.coupling;
-    o.aggregation = entry.aggregation;
-    o.heads = 2;
-    o.hops = 2;
-    o.layers = o.model == "gcnii" || o.model == "resgcn" ? 2 : 0;
+  nn::training_options base = short_run();
+  base.heads = base.hops = 2;
+  for (const nn::training_options& o : every_variant(base)) {
     if (sanitized && o.model != "sgc") continue;
     on_mesh({2, 2, 1}, [&](const host_mesh& m) {
       nn::trainer<double, host> training(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
@@ -147,51 +108,24 @@ TEST_CASE("the gradients of every model are those of finite differences") {
 }
 
 TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every policy") {
-  io::dataset d = directed_graph();
-  d.multi_label = true;
-  for (global_index v = 0; v < d.vertices; ++v)
-    for (global_index c = 0; c < d.classes; ++c)
-      d.label_matrix.push_back(static_cast<std::uint8_t>(random_bits(12, v, c) % 3 == 0));
-  d.labels = {};
-  const nn::training_result expected = serial(d, short_run());
+  const io::dataset several = with_several_labels(d);
+  const nn::training_result expected = serial(several, short_run());
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
-  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
-      CHECK(std::abs(r.epochs.back().loss - expected.epochs.back().loss) <
-            1e-9 * expected.epochs.back().loss);
-      CHECK(r.epochs.back().train_accuracy == expected.epochs.back().train_accuracy);
-    });
-  });
+  check_everywhere(several, short_run(), std::array{4});
 }
 
 TEST_CASE("features in compressed rows train as the same features written out") {
-  io::dataset d = directed_graph();
-  io::csr_array<float> table;
-  table.rows = d.vertices;
-  table.cols = d.features;
-  std::vector<float> written_out;
-  for (global_index v = 0; v < d.vertices; ++v) {
-    d.vertex_features.for_row(v, [&](global_index j, auto x) {
-      const bool kept = random_bits(8, v * d.features + j, 0) % 3 == 0 && x != 0;
-      written_out.push_back(kept ? static_cast<float>(x) : 0);
-      if (!kept) return;
-      table.columns.push_back(j);
-      table.values.push_back(written_out.back());
-    });
-    table.offsets.push_back(static_cast<global_index>(table.columns.size()));
-  }
-  d.vertex_features = io::feature_table(d.vertices, d.features, std::move(written_out));
-  io::dataset compressed = d;
-  compressed.vertex_features = io::feature_table(table);
+  io::dataset compressed = d, written_out = d;
+  compressed.vertex_features = sparse_features(d.vertices, d.features);
   REQUIRE(compressed.vertex_features.is_sparse());
-  const nn::training_result expected = serial(d, short_run());
-  for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const nn::training_result r =
-          nn::train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy);
-      check_run(r, expected, 1e-10);
-    });
+  std::vector<float> x(static_cast<std::size_t>(d.vertices * d.features), 0);
+  for (global_index v = 0; v < d.vertices; ++v)
+    compressed.vertex_features.for_row(
+        v, [&](global_index j, auto value) { x[static_cast<std::size_t>(v * d.features + j)] = value; });
+  written_out.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
+  const nn::training_result expected = serial(written_out, short_run());
+  check_everywhere(expected, std::array{1, 6}, "gcn", 1e-10, [&](const host_mesh& m, const policy& p) {
+    return nn::train_model<double>(m, compressed, short_run(), p);
   });
 }
 
@@ -199,10 +133,9 @@ TEST_CASE("a run repeats bit for bit") {
   for_each_mesh(std::array{4, 9}, [&](auto policy, mesh_shape shape) {
     std::vector<double> losses;
     for (int run = 0; run < 2; ++run)
-      on_threads(shape.size(), [&](const communicator& world) {
-        const nn::training_result r =
-            nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
-        if (world.rank() != 0) return;
+      with_mesh(shape, [&](const host_mesh& m) {
+        const nn::training_result r = nn::train_model<double>(m, d, short_run(), policy);
+        if (m.rank() != 0) return;
         if (run == 0)
           for (const nn::epoch_report& e : r.epochs) losses.push_back(e.loss);
         for (std::size_t e = 0; e < losses.size(); ++e) CHECK(r.epochs[e].loss == losses[e]);
@@ -211,17 +144,12 @@ TEST_CASE("a run repeats bit for bit") {
 }
 
 TEST_CASE("an epoch after the second allocates nothing") {
-  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"})
-    for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
-      if (sanitized && (std::string(model) != "gat" || shape != default_mesh(policy, 4))) return;
-      on_threads(shape.size(), [&](const communicator& world) {
-        nn::training_options options = short_run();
-        options.model = model;
-        options.epochs = 4;
-        options.layers = options.model == "resgcn" ? 2 : 0;
-        const mesh<host> m(world, shape);
+  for (const char* model : every_model)
+    for_each_mesh(std::array{4}, [&](const policy& p, mesh_shape shape) {
+      if (sanitized && (model != std::string("gat") || shape != default_mesh(p, 4))) return;
+      with_mesh(shape, [&](const host_mesh& m) {
         std::vector<std::uint64_t> allocations;
-        (void)nn::train_model<double>(m, d, options, policy, [&](const nn::epoch_report&) {
+        (void)nn::train_model<double>(m, d, short_run(model, 4), p, [&](const nn::epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(allocations[1] == allocations.back());

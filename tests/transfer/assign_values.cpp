@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// New values on a fixed pattern: products planned before give what a matrix distributed anew gives, bit by
-// bit, under every policy.
+// New values on a fixed pattern: plans give the bits of a matrix distributed anew, everywhere.
 #include "partita/transfer/assign_values.hpp"
-
-#include <limits>
 
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
@@ -11,8 +8,6 @@
 namespace test_assign_values {
 
 using namespace test_support;
-
-namespace {
 
 constexpr matrix_shape size{31, 31};
 
@@ -52,7 +47,7 @@ void check(const host_mesh& m, const policy& p, symmetry kind, spmm_options opti
   const auto entries = kind == symmetry::symmetric ? both_ways(sparse_entries(size)) : sparse_entries(size);
   const auto new_entries =
       kind == symmetry::symmetric ? both_ways(with_values(sparse_entries(size), 3)) : with_values(entries, 3);
-  const auto mine = [&](const auto& all) { return share(all, m.rank(), m.size()); };
+  const auto mine = [&](const auto& all) { return share(all, m); };
   auto a = distribute(m, p, size, mine(entries), kind);
   const auto copy_of_a = a;
   products planned(a, p.dense, options);
@@ -65,40 +60,34 @@ void check(const host_mesh& m, const policy& p, symmetry kind, spmm_options opti
   CHECK(planned() == before);
 }
 
-}  // namespace
-
 TEST_CASE("planned products see values that travel to their owners") {
-  for_each_usual_mesh(rank_counts, [&](auto p, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      for (const symmetry kind : {symmetry::general, symmetry::symmetric})
-        for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
-          check(m, p, kind, {.rows = rows});
-    });
+  on_usual_meshes(rank_counts, [&](const host_mesh& m, const policy& p) {
+    for (const symmetry kind : {symmetry::general, symmetry::symmetric})
+      for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
+        check(m, p, kind, {.rows = rows});
   });
 }
 
 TEST_CASE("values by a function of global indices and of what was there") {
-  for_each_mesh(std::array{1, 4, 6}, [&](auto p, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      const auto entries = share(sparse_entries(size), m.rank(), m.size());
-      auto a = distribute(m, p, size, entries);
-      products planned(a, p.dense, {});
-      planned();
-      m.ledger().clear();
-      assign_values(a, [](global_index i, global_index j, double value) {
-        return value * static_cast<double>(i) - static_cast<double>(j);
-      });
-      CHECK(m.ledger().entries().empty());
-      auto expected = entries;
-      for (auto& e : expected) e.value = e.value * static_cast<double>(e.row) - static_cast<double>(e.col);
-      CHECK(planned() == products(distribute(m, p, size, expected), p.dense, {})());
+  on_each_mesh(std::array{1, 4, 6}, [&](const host_mesh& m, const policy& p) {
+    const auto entries = share(sparse_entries(size), m);
+    auto a = distribute(m, p, size, entries);
+    products planned(a, p.dense, {});
+    planned();
+    m.ledger().clear();
+    assign_values(a, [](global_index i, global_index j, double value) {
+      return value * static_cast<double>(i) - static_cast<double>(j);
     });
+    CHECK(m.ledger().entries().empty());
+    auto expected = entries;
+    for (auto& e : expected) e.value = e.value * static_cast<double>(e.row) - static_cast<double>(e.col);
+    CHECK(planned() == products(distribute(m, p, size, expected), p.dense, {})());
   });
 }
 
 TEST_CASE("duplicates add up, and entries that nobody gives become 0") {
   on_mesh({2, 2, 1}, [](const host_mesh& m) {
-    const auto entries = share(sparse_entries(size), m.rank(), m.size());
+    const auto entries = share(sparse_entries(size), m);
     auto a = distribute(m, grid_2d, size, entries);
     products planned(a, grid_2d.dense, {});
     auto twice = entries;

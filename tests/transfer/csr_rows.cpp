@@ -2,9 +2,6 @@
 // Matrices from a rank's own CSR arrays: the same, bit for bit, as from triplets, under every policy.
 #include "partita/transfer/csr_rows.hpp"
 
-#include <cstdint>
-#include <iterator>
-#include <limits>
 #include <list>
 
 #include "partita/algebra/spmm.hpp"
@@ -16,8 +13,6 @@ namespace test_csr_rows {
 using namespace test_support;
 using transfer::csr_rows;
 using entry = triplet<double>;
-
-namespace {
 
 constexpr std::array<int, 5> ranks_tried = {1, 2, 3, 4, 6};
 
@@ -61,18 +56,14 @@ bool same_tiles(const Tiles& a, const Tiles& b) {
 template <class Offset, class Column>
 void check_like_triplets(matrix_shape shape) {
   const std::vector<entry> all = sparse_entries(shape);
-  for_each_mesh(ranks_tried, [&](const policy& p, mesh_shape on) {
-    on_mesh(on, [&](const host_mesh& m) {
-      const arrays<Offset, Column> mine(all, rows_of(m.rank(), m.size(), shape.rows));
-      const auto expected = distribute(m, p, shape, share(all, m.rank(), m.size()));
-      const auto a = distribute(m, p, shape, mine.view());
-      CHECK(same_tiles(*a.local(), *expected.local()));
-      CHECK(same_tiles(*transposed(a).local(), *transposed(expected).local()));
-    });
+  on_each_mesh(ranks_tried, [&](const host_mesh& m, const policy& p) {
+    const arrays<Offset, Column> mine(all, rows_of(m.rank(), m.size(), shape.rows));
+    const auto expected = distribute(m, p, shape, share(all, m));
+    const auto a = distribute(m, p, shape, mine.view());
+    CHECK(same_tiles(*a.local(), *expected.local()));
+    CHECK(same_tiles(*transposed(a).local(), *transposed(expected).local()));
   });
 }
-
-}  // namespace
 
 static_assert(std::forward_iterator<csr_rows<float, int, int>::iterator>);
 
@@ -99,14 +90,12 @@ TEST_CASE("csr_rows: distributed as triplets are, under every policy") {
 TEST_CASE("csr_rows: products with A and its transpose") {
   const matrix_shape shape{23, 23};
   const std::vector<entry> all = sparse_entries(shape);
-  for_each_mesh(ranks_tried, [&](const policy& p, mesh_shape on) {
-    on_mesh(on, [&](const host_mesh& m) {
-      const arrays<std::int64_t, std::int64_t> mine(all, rows_of(m.rank(), m.size(), shape.rows));
-      const auto a = distribute(m, p, shape, mine.view());
-      const auto x = generate<double>(m, p.dense, {23, 5}, field(0));
-      check_equals(spmm(a, x), product(all, shape, 5, false), 1e-13, "A X");
-      check_equals(spmm(transposed(a), x), product(all, shape, 5, true), 1e-13, "A^T X");
-    });
+  on_each_mesh(ranks_tried, [&](const host_mesh& m, const policy& p) {
+    const arrays<std::int64_t, std::int64_t> mine(all, rows_of(m.rank(), m.size(), shape.rows));
+    const auto a = distribute(m, p, shape, mine.view());
+    const auto x = generate<double>(m, p.dense, {23, 5}, field(0));
+    check_equals(spmm(a, x), product(all, shape, 5, false), 1e-13, "A X");
+    check_equals(spmm(transposed(a), x), product(all, shape, 5, true), 1e-13, "A^T X");
   });
 }
 
@@ -129,7 +118,7 @@ TEST_CASE("csr_rows: symmetric, of one way, and in a layout of the type") {
 
 TEST_CASE("distribute: entries in any forward range") {
   on_mesh({2, 1, 1}, [](const host_mesh& m) {
-    const std::vector<entry> all = sparse_entries({9, 9}), mine = share(all, m.rank(), m.size());
+    const std::vector<entry> all = sparse_entries({9, 9}), mine = share(all, m);
     const std::list<entry> listed(mine.begin(), mine.end());
     CHECK(same_tiles(*distribute(m, row_1d, {9, 9}, listed).local(),
                      *distribute(m, row_1d, {9, 9}, mine).local()));

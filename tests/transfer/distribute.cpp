@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrices made from a function or from one rank's values, and collected again; what sparse ones
-// refuse.
+// Dense matrices from a function or one rank's values, and back; what sparse ones refuse.
 #include "partita/transfer/distribute.hpp"
-
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 #include "support/matrices.hpp"
 
 namespace test_distribute {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("generate, distribute from any root, collect") {
@@ -112,7 +106,7 @@ TEST_CASE("distribute: an entry outside the matrix is named") {
     expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6 (given by rank 2)", [&] {
       on_mesh({2, 1, 2}, [&](const host_mesh& m) {
         const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
-        distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));
+        distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m));
       });
     });
   };

@@ -2,24 +2,15 @@
 // What is refused of the entries of a sparse matrix, and which matrices are symmetric.
 #include "partita/transfer/entry_checks.hpp"
 
-#include <doctest/doctest.h>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 
 namespace test_entry_checks {
 
-using namespace partita;
 using namespace test_support;
 using entry = triplet<double>;
 using entries = std::vector<entry>;
-
-namespace {
 
 /// Whether entries are those of a symmetric matrix, dealt to the ranks of any number.
 bool symmetric(const entries& all) {
@@ -34,8 +25,6 @@ bool symmetric(const entries& all) {
   CHECK(answers[0] == answers[2]);
   return answers[0];
 }
-
-}  // namespace
 
 TEST_CASE("entry checks: what is symmetric once entries of one place are added up") {
   CHECK(symmetric({{0, 1, 1}, {0, 1, 1}, {1, 0, 2}}));
@@ -61,7 +50,7 @@ TEST_CASE("entry checks: neither signs nor powers of 2 are mistaken") {
 
 TEST_CASE("entry checks: a matrix that is symmetric after adding up is distributed as such") {
   on_mesh({2, 1, 1}, [](const mesh<host>& m) {
-    const entries mine = share(entries{{0, 1, 1}, {0, 1, 1}, {1, 0, 2}, {2, 1, 0}}, m.rank(), m.size());
+    const entries mine = share(entries{{0, 1, 1}, {0, 1, 1}, {1, 0, 2}, {2, 1, 0}}, m);
     const auto a = distribute(m, row_1d, {3, 3}, mine, symmetry::symmetric);
     CHECK(transposed(a).local() == a.local());
   });
@@ -74,7 +63,7 @@ TEST_CASE("entry checks: an entry that is no finite number is named") {
         "entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number (given by rank 1)",
         [&] {
           on_mesh({2, 1, 1}, [&](const mesh<host>& m) {
-            distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
+            distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m));
           });
         });
   };

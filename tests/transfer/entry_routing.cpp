@@ -2,12 +2,6 @@
 // Entries on their way to the ranks that hold them, against a search for the tiles of every rank.
 #include "partita/transfer/entry_routing.hpp"
 
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
-#include <utility>
-
 #include "partita/matrix/sorted_entries.hpp"
 #include "support/matrices.hpp"
 
@@ -16,8 +10,6 @@ namespace test_entry_routing {
 using namespace test_support;
 using transfer::routing_options, transfer::side;
 using entry_list = std::vector<triplet<double>>;
-
-namespace {
 
 constexpr auto ranks_tried = {1, 2, 3, 4, 6, 8, 9, 12};
 
@@ -85,30 +77,26 @@ std::vector<routed_case> cases_on(mesh_shape shape) {
   return {{{23, 23}, even(23), even(23)}, {{n, n}, given, given}, {{11, 17}, even(11), even(17)}};
 }
 
-}  // namespace
-
 TEST_CASE("entry_routing: every entry is at all ranks that hold it, and nowhere else") {
-  for_each_usual_mesh(ranks_tried, [](const policy& p, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const coordinates at = shape.at(world.rank());
-      const layout l = p.sparse;
-      for (const routed_case& c : cases_on(shape))
-        for (const bool ones : {false, true})
-          for (const side of : {side::straight, side::transposed}) {
-            const entry_list all = repeated_entries(c.shape, ones);
-            const blocking &rows = of == side::straight ? c.rows : c.cols,
-                           &cols = of == side::straight ? c.cols : c.rows;
-            const known_values mine{share(all, world.rank(), world.size()), ones};
-            const auto arrived =
-                transfer::send_to_holders<double>(world, shape, l, rows, cols, mine, of, {2, false, 7});
-            const std::vector<interval> columns = partition::tile_columns(l, cols, at);
-            REQUIRE(arrived.tiles() == columns.size());
-            for (std::size_t t = 0; t < columns.size(); ++t)
-              CHECK_MESSAGE(in_order(tile_of(arrived, t, rows.block(l.rows, at), columns)) ==
-                                held(all, l, rows, cols, at, t, of),
-                            p.name, " on mesh ", to_string(shape), ", tile ", t);
-          }
-    });
+  on_usual_meshes(ranks_tried, [&](const host_mesh& m, const policy& p) {
+    const coordinates at = m.shape().at(m.world().rank());
+    const layout l = p.sparse;
+    for (const routed_case& c : cases_on(m.shape()))
+      for (const bool ones : {false, true})
+        for (const side of : {side::straight, side::transposed}) {
+          const entry_list all = repeated_entries(c.shape, ones);
+          const blocking &rows = of == side::straight ? c.rows : c.cols,
+                         &cols = of == side::straight ? c.cols : c.rows;
+          const known_values mine{share(all, m.world().rank(), m.world().size()), ones};
+          const auto arrived =
+              transfer::send_to_holders<double>(m.world(), m.shape(), l, rows, cols, mine, of, {2, false, 7});
+          const std::vector<interval> columns = partition::tile_columns(l, cols, at);
+          REQUIRE(arrived.tiles() == columns.size());
+          for (std::size_t t = 0; t < columns.size(); ++t)
+            CHECK_MESSAGE(in_order(tile_of(arrived, t, rows.block(l.rows, at), columns)) ==
+                              held(all, l, rows, cols, at, t, of),
+                          p.name, " on mesh ", to_string(m.shape()), ", tile ", t);
+        }
   });
 }
 
@@ -122,8 +110,7 @@ TEST_CASE("entry_routing: slices of any length, threads, and unequal shares give
     const std::vector<interval> columns = partition::tile_columns(l, b, at);
     // Rank 2 has all of them, or rank q those of its share.
     for (const bool one_has_all : {false, true}) {
-      const entry_list mine =
-          one_has_all ? (world.rank() == 2 ? all : entry_list()) : share(all, world.rank(), world.size());
+      const entry_list mine = one_has_all ? (world.rank() == 2 ? all : entry_list()) : share(all, world);
       for (const int threads : {1, 2, 3})
         for (const global_index slice : {global_index{1}, global_index{7}, global_index{1} << 19}) {
           const auto arrived = transfer::send_to_holders<double>(world, shape, l, b, b, mine, side::straight,
@@ -179,7 +166,7 @@ TEST_CASE("entry_routing: values of 1 do not travel, and an entry is one index")
     const blocking b = blocking::even(23, shape, nesting::rows);
     const auto words = [&](bool ones) {
       world.ledger().clear();
-      const known_values mine{share(all, world.rank(), world.size()), ones};
+      const known_values mine{share(all, world), ones};
       transfer::send_to_holders<double>(world, shape, row_1d.sparse, b, b, mine, side::straight);
       return world.ledger().total().words;
     };
@@ -199,28 +186,27 @@ TEST_CASE("entry_routing: sorted, the sum of each place has the same bits for ev
     const auto [at, is_new] = expected.try_emplace({e.row, e.col}, e.value);
     if (!is_new) at->second += e.value;
   }
-  for_each_usual_mesh(ranks_tried, [&](const policy& p, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const blocking b = blocking::even(23, shape, nesting::rows);
-      const coordinates at = shape.at(world.rank());
-      const std::vector<interval> columns = partition::tile_columns(p.sparse, b, at);
-      const interval rows = b.block(p.sparse.rows, at);
-      auto arrived = transfer::send_to_holders<double>(
-          world, shape, p.sparse, b, b, share(all, world.rank(), world.size()), side::straight, {1, true, 7});
-      std::size_t wrong = 0;
-      for (std::size_t t = 0; t < columns.size(); ++t) {
-        const auto tile = local::sort_entries(arrived, t, static_cast<std::size_t>(rows.size()),
-                                              static_cast<std::size_t>(columns[t].size()), 1);
-        for (const auto& s : tile.segments)
-          for (std::size_t e = 0; e < s.places.size(); ++e) {
-            const auto row = static_cast<global_index>(local::row_of_place(s.places[e])),
-                       col = static_cast<global_index>(local::col_of_place(s.places[e]));
-            const auto sum = expected.find({rows.begin + row, columns[t].begin + col});
-            wrong += sum != expected.end() && sum->second == s.value(e) ? 0 : 1;
-          }
-      }
-      CHECK_MESSAGE(wrong == 0, p.name, " on mesh ", to_string(shape));
-    });
+  on_usual_meshes(ranks_tried, [&](const host_mesh& m, const policy& p) {
+    const blocking b = blocking::even(23, m.shape(), nesting::rows);
+    const coordinates at = m.shape().at(m.world().rank());
+    const std::vector<interval> columns = partition::tile_columns(p.sparse, b, at);
+    const interval rows = b.block(p.sparse.rows, at);
+    auto arrived = transfer::send_to_holders<double>(m.world(), m.shape(), p.sparse, b, b,
+                                                     share(all, m.world().rank(), m.world().size()),
+                                                     side::straight, {1, true, 7});
+    std::size_t wrong = 0;
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      const auto tile = local::sort_entries(arrived, t, static_cast<std::size_t>(rows.size()),
+                                            static_cast<std::size_t>(columns[t].size()), 1);
+      for (const auto& s : tile.segments)
+        for (std::size_t e = 0; e < s.places.size(); ++e) {
+          const auto row = static_cast<global_index>(local::row_of_place(s.places[e])),
+                     col = static_cast<global_index>(local::col_of_place(s.places[e]));
+          const auto sum = expected.find({rows.begin + row, columns[t].begin + col});
+          wrong += sum != expected.end() && sum->second == s.value(e) ? 0 : 1;
+        }
+    }
+    CHECK_MESSAGE(wrong == 0, p.name, " on mesh ", to_string(m.shape()));
   });
 }
 

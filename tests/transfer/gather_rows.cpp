@@ -8,8 +8,6 @@ namespace test_gather_rows {
 
 using namespace test_support;
 
-namespace {
-
 std::string to_string(const problem& p) {
   return partita::to_string(p.x.shape()) + " on mesh " + partita::to_string(p.mesh) + ", " +
          partita::to_string(p.x.axes) + (p.columns == gathered_columns::own ? ", own columns" : "");
@@ -180,8 +178,6 @@ void every_layout_of(mesh_shape shape, matrix_shape size) {
   every_layout_of(shape, even.rows, even.cols);
 }
 
-}  // namespace
-
 TEST_CASE("gather_rows: every layout, lists and traffic") {
   every_layout_of({1, 1, 1}, {13, 5});
   every_layout_of({2, 1, 1}, {13, 5});
@@ -287,8 +283,7 @@ TEST_CASE("gather_rows: what it refuses") {
     expect_error<error>("the rows of the lists have not been received", [&] { plan.rows(0, x, y); });
     expect_error<error>("finish was called without start", [&] { plan.finish(); });
     expect_error<shape_error>(
-        "planned for 13 x 5, rows cut by row+col+depth, columns by none, was given a "
-        "matrix of 12 x 5",
+        "planned for 13 x 5, rows cut by row+col+depth, columns by none, was given a matrix of 12 x 5",
         [&] { plan.start(other); });
     plan.start(x);
     expect_error<error>("assign was called between start and finish", [&] { plan.assign({1}); });

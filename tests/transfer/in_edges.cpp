@@ -2,17 +2,12 @@
 // The in-edges of own vertices, under every policy.
 #include "partita/transfer/in_edges.hpp"
 
-#include <filesystem>
-#include <memory>
-
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_in_edges {
 
 using namespace test_support;
-
-namespace {
 
 /// The columns of a pattern of one tile, one row after another.
 std::vector<local_index> columns_of(const device_queue<host>& q,
@@ -25,8 +20,6 @@ std::vector<local_index> columns_of(const device_queue<host>& q,
       columns.push_back(entries.column(e));
   return columns;
 }
-
-}  // namespace
 
 TEST_CASE("in-edges are whole rows in the order of columns, and those of own vertices among them") {
   constexpr global_index n = 31;
@@ -41,7 +34,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
     for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const host_mesh m(world, shape, device_queue<host>(), most);
-        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
         const in_edges<double, host> found(a);
         CHECK(found.range() == a.row_range());
         CHECK(columns_of(m.queue(), found.all_rows()) == sources(found.range()));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving dense matrices: every pair of layouts on every small mesh, its traffic against a count of elements.
-#include <limits>
 
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
@@ -8,8 +7,6 @@
 namespace test_redistribution {
 
 using namespace test_support;
-
-namespace {
 
 /// Rows and columns of a matrix, cut for one mesh.
 struct blockings {
@@ -74,8 +71,6 @@ void every_pair(mesh_shape shape, const blockings& b) {
       }
   });
 }
-
-}  // namespace
 
 TEST_CASE("redistribute: every pair of layouts on every mesh, even blocks") {
   for (const mesh_shape shape : test_support::every_small_mesh()) every_pair(shape, even({7, 5}, shape));

@@ -2,9 +2,6 @@
 // Rows that go from blocks of rows to blocks of columns, a list at a time.
 #include "partita/transfer/row_split.hpp"
 
-#include <algorithm>
-#include <limits>
-
 #include "support/matrices.hpp"
 
 namespace test_row_split {

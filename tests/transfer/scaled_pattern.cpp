@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices diag(r) P diag(c) without values: the products, and what travels, for every policy on every mesh;
-// and where values are stored after all.
+// diag(r) P diag(c) without values: products and traffic, and where values are stored after all.
 #include "partita/transfer/scaled_pattern.hpp"
-
-#include <filesystem>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/memory/mapped_store.hpp"
@@ -15,8 +12,6 @@ namespace test_scaled_pattern {
 
 using namespace test_support;
 using host_sparse = sparse<double, dynamic_layout, host>;
-
-namespace {
 
 /// P and factors of its rows and columns, or none; values of P's entries, which must not be read.
 struct problem {
@@ -49,7 +44,7 @@ struct problem {
 
 host_sparse distributed(const host_mesh& m, const policy& of, const problem& p,
                         symmetry kind = symmetry::general) {
-  const auto mine = share(p.places, m.rank(), m.size());
+  const auto mine = share(p.places, m);
   return distribute(m, of, p.shape, transfer::scaled_pattern(mine, p.r, p.c), kind);
 }
 
@@ -100,8 +95,6 @@ void check_products(const policy& of, mesh_shape shape, const problem& p, std::s
 
 constexpr spmm_options automatic[] = {{}};
 
-}  // namespace
-
 TEST_CASE("every policy on every mesh gives A X and A^T X, with and without a stored transpose") {
   const problem p{{101, 101}};
   for_each_mesh(rank_counts, [&](auto of, mesh_shape shape) { check_products(of, shape, p, automatic, 5); });
@@ -128,7 +121,7 @@ TEST_CASE("rectangular, fewer columns of X than ranks, and tiles in parts of few
 TEST_CASE("where A moves along col, factors do in the place of values") {
   const problem p{{64, 64}};
   on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-    const auto mine = share(p.entries(), m.rank(), m.size());
+    const auto mine = share(p.entries(), m);
     const auto factored = distributed(m, grid_2d, p), valued = distribute(m, grid_2d, p.shape, mine);
     CHECK(stores_values(valued));
     const auto x = generate<double>(m, grid_2d.dense, {64, 8}, field(0));
@@ -151,32 +144,28 @@ TEST_CASE("float and symmetric") {
   std::ranges::sort(both, {}, [](const auto& e) { return std::pair(e.row, e.col); });
   both.erase(std::ranges::unique(both, {}, [](const auto& e) { return std::pair(e.row, e.col); }).begin(),
              both.end());
-  for_each_mesh(std::array{1, 4}, [&](auto of, mesh_shape shape) {
-    on_mesh(shape, [&](const host_mesh& m) {
-      const auto mine = share(both, m.rank(), m.size());
-      const auto a =
-          distribute(m, of, p.shape, transfer::scaled_pattern(mine, p.r, p.r), symmetry::symmetric);
-      CHECK(a.local() == transposed(a).local());
-      CHECK(a.local()->form.factored);
-      const auto x = generate<float>(m, of.dense, {40, 6}, field(0));
-      std::vector<triplet<double>> entries;
-      for (const auto& e : both)
-        entries.push_back(
-            {e.row, e.col, p.r[static_cast<std::size_t>(e.row)] * p.r[static_cast<std::size_t>(e.col)]});
-      const std::vector<float> y = collect(spmm(a, x));
-      CHECK(largest_difference({y.begin(), y.end()}, product(entries, p.shape, 6, false)) < 1e-5);
-      const std::vector<float> values = a.local()->values_of_entries(m.queue());
-      CHECK(values.size() == a.local()->nonzeros);
-      CHECK_THROWS_AS(
-          distribute(m, of, p.shape, transfer::scaled_pattern(mine, p.r, p.c), symmetry::symmetric),
-          shape_error);
-    });
+  on_each_mesh(std::array{1, 4}, [&](const host_mesh& m, const policy& of) {
+    const auto mine = share(both, m);
+    const auto a = distribute(m, of, p.shape, transfer::scaled_pattern(mine, p.r, p.r), symmetry::symmetric);
+    CHECK(a.local() == transposed(a).local());
+    CHECK(a.local()->form.factored);
+    const auto x = generate<float>(m, of.dense, {40, 6}, field(0));
+    std::vector<triplet<double>> entries;
+    for (const auto& e : both)
+      entries.push_back(
+          {e.row, e.col, p.r[static_cast<std::size_t>(e.row)] * p.r[static_cast<std::size_t>(e.col)]});
+    const std::vector<float> y = collect(spmm(a, x));
+    CHECK(largest_difference({y.begin(), y.end()}, product(entries, p.shape, 6, false)) < 1e-5);
+    const std::vector<float> values = a.local()->values_of_entries(m.queue());
+    CHECK(values.size() == a.local()->nonzeros);
+    CHECK_THROWS_AS(distribute(m, of, p.shape, transfer::scaled_pattern(mine, p.r, p.c), symmetry::symmetric),
+                    shape_error);
   });
 }
 
 TEST_CASE("values are stored for repeated entries, few entries, reproducible sums and far memory") {
   const auto check_values = [](const host_mesh& m, const problem& p, const auto& places, double repeats) {
-    const auto mine = share(places, m.rank(), m.size());
+    const auto mine = share(places, m);
     const auto a = distribute(m, row_1d, p.shape, transfer::scaled_pattern(mine, p.r, p.c));
     CHECK(stores_values(a));
     CHECK(a.local()->stored_values().size() == a.local()->nonzeros);
@@ -204,7 +193,7 @@ TEST_CASE("sampling reads the products of factors") {
   const problem p{{40, 40}};
   on_mesh({2, 1, 1}, [&](const host_mesh& m) {
     const auto a = distributed(m, row_1d, p);
-    const auto valued = distribute(m, row_1d, p.shape, share(p.entries(), m.rank(), m.size()));
+    const auto valued = distribute(m, row_1d, p.shape, share(p.entries(), m));
     const sampling::graph<double> g(a), expected(valued);
     CHECK(!stores_values(a));
     CHECK(g.columns() == expected.columns());
@@ -216,11 +205,10 @@ TEST_CASE("what does not fit is named") {
   on_mesh({1, 1, 1}, [&](const host_mesh& m) {
     problem p{{20, 20}};
     auto a = distributed(m, row_1d, p);
-    CHECK_THROWS_WITH_AS(
-        assign_values(a, [](auto, auto, double v) { return v; }),
-        "a matrix of 20 x 20 stores factors of its rows and columns, and no values that could "
-        "be replaced; distribute its entries with their values",
-        error);
+    CHECK_THROWS_WITH_AS(assign_values(a, [](auto, auto, double v) { return v; }),
+                         "a matrix of 20 x 20 stores factors of its rows and columns, and no values that "
+                         "could be replaced; distribute its entries with their values",
+                         error);
     p.r.pop_back();
     CHECK_THROWS_WITH_AS(distributed(m, row_1d, p), "a matrix of 20 x 20 was given 19 factors of its rows",
                          shape_error);

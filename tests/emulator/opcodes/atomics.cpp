@@ -47,8 +47,7 @@ const update swaps[] = {{"exch", "b32", 1, 2, 2},       {"exch", "b64", 1, top, 
 
 const std::string own =
     "mul.wide.u32 %t64_2, %thread, 8; add.s64 %t64_0, %out, %t64_2; mov.u64 %t64_1, shared; add.s64 %t64_1, "
-    "%t64_1, "
-    "%t64_2; ";
+    "%t64_1, %t64_2; ";
 
 /// `what` (atom or red) of every lane on a word of its own; `finally`: looks at what is there then.
 void check_update(const update& u, const std::string& what, const std::string& space,
@@ -88,8 +87,7 @@ TEST_CASE("atom and red order updates as they say") {
 TEST_CASE("updates of one word by all lanes happen one after another") {
   for (const char* text : {"atom.global.add.u32 %x32, [%out], 1;", "atom.global.inc.u32 %x32, [%out], 1000;",
                            "mov.u32 %t32_0, shared; setp.eq.u32 %tp_0, %thread, 0; @%tp_0 st.shared.u32 "
-                           "[%t32_0], 0; bar.sync 0; "
-                           "atom.shared.add.u32 %x32, [%t32_0], 1;"}) {
+                           "[%t32_0], 0; bar.sync 0; atom.shared.add.u32 %x32, [%t32_0], 1;"}) {
     auto found = opcodes::run(text, 32, {{}}, 64);
     std::ranges::sort(found);
     std::vector<std::uint64_t> expected(64);

@@ -40,8 +40,7 @@ TEST_CASE("what threads wrote before a barrier, others read behind it") {
 TEST_CASE("a barrier in a loop is passed as often") {
   check_all(
       "mov.b32 %t32_0, 0;\nagain:\nred.global.add.u32 [%out], 1; bar.sync 0; ld.volatile.global.u32 %x32, "
-      "[%out]; bar.sync 0; "
-      "add.u32 %t32_0, %t32_0, 1; setp.lt.u32 %tp_0, %t32_0, 5;\n@%tp_0 bra again;\n",
+      "[%out]; bar.sync 0; add.u32 %t32_0, %t32_0, 1; setp.lt.u32 %tp_0, %t32_0, 5;\n@%tp_0 bra again;\n",
       32, 0, 5 * threads);
 }
 

@@ -102,16 +102,6 @@ TEST_CASE("setp's second result has the opposite relation, joined with the same 
   check("setp.lt.f32 %tp_0|%xp, %a32, %b32;", 1, {bits(no_number), bits(1.f), 0, 1});
 }
 
-TEST_CASE("set gives all ones or 1.0") {
-  check("set.lt.u32.s32 %x32, %a32, %b32;", 32, {0xffffffff, 0, 0, 0xffffffff}, {0, 0, 0, 0});
-  check("set.gt.s32.u64 %x32, %a64, %b64;", 32, {~0ull, 0, 0, 0xffffffff}, {0, 1, 0, 0});
-  check("set.ge.f32.f32 %x32, %a32, %b32;", 32, {bits(2.f), bits(1.f), 0, bits(1.f)},
-        {bits(0.f), bits(1.f), 0, 0}, {bits(no_number), bits(1.f), 0, 0});
-  check("set.leu.u32.f64 %x32, %a64, %b64;", 32, {bits(wide_no_number), bits(1.), 0, 0xffffffff},
-        {bits(2.), bits(1.), 0, 0});
-  check("set.eq.ftz.u32.f32 %x32, %a32, %b32;", 32, {bits(tiny), bits(0.f), 0, 0xffffffff});
-}
-
 TEST_CASE("selp chooses by a predicate") {
   check("selp.b16 %x16, %a16, %b16, %cp;", 16, {1, 2, 1, 1}, {1, 2, 0, 2});
   check("selp.b32 %x32, %a32, %b32, %cp;", 32, {1, 2, 1, 1}, {1, 2, 0, 2});
@@ -121,41 +111,9 @@ TEST_CASE("selp chooses by a predicate") {
         {bits(1.), bits(2.), 0, bits(2.)});
 }
 
-TEST_CASE("slct chooses by a sign, and the second without a number") {
-  check("slct.b32.s32 %x32, %a32, %b32, %c32;", 32, {1, 2, 0, 1}, {1, 2, 5, 1}, {1, 2, 0xffffffff, 2});
-  check("slct.u64.s32 %x64, %a64, %b64, %c32;", 64, {~0ull, 2, 0, ~0ull}, {1, ~0ull, 0x80000000, ~0ull});
-  check("slct.b16.s32 %x16, %a16, %b16, %c32;", 16, {1, 2, 0, 1}, {1, 2, 0xffffffff, 2});
-  check("slct.f32.f32 %x32, %a32, %b32, %c32;", 32, {1, 2, bits(0.f), 1}, {1, 2, bits(-0.f), 1},
-        {1, 2, bits(-1.f), 2}, {1, 2, bits(no_number), 2}, {1, 2, bits(inf), 1});
-}
-
-TEST_CASE("testp tells kinds of numbers, and takes zero for a normal one") {
-  constexpr const char* names[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-  struct kind {
-    float x;
-    double wide;
-    unsigned holds;  // bit n: what names[n] says
-  };
-  const kind kinds[] = {{1.f, 1., 0b010101},
-                        {0.f, 0., 0b010101},
-                        {-0.f, -0., 0b010101},
-                        {tiny, 0x1p-1074, 0b100101},
-                        {-inf, -1. / 0., 0b000110},
-                        {inf, 1. / 0., 0b000110},
-                        {no_number, wide_no_number, 0b001000}};
-  for (unsigned n = 0; n < 6; ++n) {
-    std::vector<row> narrow, wide;
-    for (const kind& k : kinds) {
-      narrow.push_back({bits(k.x), 0, 0, k.holds >> n & 1});
-      wide.push_back({bits(k.wide), 0, 0, k.holds >> n & 1});
-    }
-    check(std::string("testp.") + names[n] + ".f32 %xp, %a32;", 1, narrow);
-    check(std::string("testp.") + names[n] + ".f64 %xp, %a64;", 1, wide);
-  }
-}
-
-TEST_CASE("set with a predicate, comparisons of halves and unordered integers are refused") {
-  for (const char* text : {"set.lt.and.u32.s32 %x32, %a32, %b32, %cp", "setp.lt.f16 %xp, %a16, %b16",
-                           "setp.ltu.s32 %xp, %a32, %b32", "slct.ftz.b32.f32 %x32, %a32, %b32, %c32"})
+TEST_CASE("set, slct, testp, comparisons of halves and unordered integers are refused") {
+  for (const char* text :
+       {"set.lt.u32.s32 %x32, %a32, %b32", "setp.lt.f16 %xp, %a16, %b16", "setp.ltu.s32 %xp, %a32, %b32",
+        "slct.b32.s32 %x32, %a32, %b32, %c32", "testp.finite.f32 %xp, %a32"})
     opcodes::check_refused(text);
 }

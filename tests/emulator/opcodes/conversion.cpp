@@ -191,6 +191,7 @@ TEST_CASE("cvta changes between a space and generic addresses, and isspacep tell
 TEST_CASE("flushing conversions, short addresses and unknown types are refused") {
   for (const char* text :
        {"cvt.rn.ftz.f32.f64 %x32, %a64", "cvta.shared.u32 %x32, %a32", "cvt.rna.tf32.f32 %x32, %a32",
-        "cvt.u32.u64 %x32, %a32", "cvt.pack.sat.s16.s32 %x32, %a32, %b32", "mov.b128 %x64, %a64"})
+        "cvt.u32.u64 %x32, %a32", "cvt.rn.f16.f32 %x16, %a32", "cvt.f32.bf16 %x32, %a16",
+        "cvt.pack.sat.s16.s32 %x32, %a32, %b32", "mov.b128 %x64, %a64"})
     opcodes::check_refused(text);
 }

@@ -182,20 +182,6 @@ TEST_CASE("activemask holds at least the lane, and no lane elsewhere") {
       32, {0, 0, 0, 0});
 }
 
-TEST_CASE("elect chooses one lane of the mask, and all know it") {
-  const std::string module =
-      ".version 8.0\n.target sm_90\n.address_size 64\n"
-      ".visible .entry test(.param .u64 words) {\n.reg .b64 %d, %at;\n.reg .b32 %r<4>;\n.reg .pred "
-      "%p;\nld.param.u64 %d, [words];\n"
-      "mov.u32 %r0, %tid.x;\nmul.wide.u32 %at, %r0, 8;\nadd.s64 %at, %at, %d;\nelect.sync %r1|%p, "
-      "-1;\nselp.b32 %r2, 1, 0, %p;\n"
-      "st.global.v2.u32 [%at], {%r1, %r2};\nret;\n}\n";
-  const auto found = opcodes::run_module(module, std::vector<std::uint64_t>(32), 1, 32);
-  const std::uint64_t leader = found[0] & word;
-  CHECK(leader < 32);
-  for (unsigned l = 0; l < 32; ++l) CHECK(found[l] == (leader | (l == leader ? 1ull << 32 : 0)));
-}
-
 TEST_CASE("bar.warp.sync brings lanes together that went different ways") {
   check(
       "setp.lt.u32 %tp_0, %thread, 16; mul.wide.u32 %t64_0, %thread, 8; add.s64 %t64_0, %t64_0, %out; @%tp_0 "
@@ -210,9 +196,9 @@ TEST_CASE("bar.warp.sync brings lanes together that went different ways") {
                   "bar.warp.sync");
 }
 
-TEST_CASE("meetings without .sync, and other reductions, are refused") {
-  for (const char* text : {"shfl.up.b32 %x32, %a32, 1, 0", "vote.any.pred %xp, %ap", "elect.sync %x32, -1",
-                           "shfl.sync.up.b32 %x32, %a32, 1", "redux.sync.add.u64 %x64, %a64, -1",
-                           "redux.sync.min.f32 %x32, %a32, -1"})
+TEST_CASE("meetings without .sync, elections and other reductions are refused") {
+  for (const char* text : {"shfl.up.b32 %x32, %a32, 1, 0", "vote.any.pred %xp, %ap",
+                           "elect.sync %x32|%xp, -1", "shfl.sync.up.b32 %x32, %a32, 1",
+                           "redux.sync.add.u64 %x64, %a64, -1", "redux.sync.min.f32 %x32, %a32, -1"})
     opcodes::check_refused(text);
 }

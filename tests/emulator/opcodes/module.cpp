@@ -96,13 +96,13 @@ TEST_CASE("a function takes parameters and gives a result, however often it is c
 TEST_CASE("a function may return early, call others, and take several parameters") {
   const std::string functions =
       add_one +
-      ".func (.param .b64 most) larger(.param .b32 a, .param .align 8 .b8 pair[16]) {\n.reg .b32 "
-      "%r2;\n.reg .b64 %d<4>;\n.reg .pred %p;\n"
+      ".func (.param .b64 most) larger(.param .b32 a, .param .align 8 .b8 pair[16]) {\n.reg .b32 %r2;\n.reg "
+      ".b64 %d<4>;\n.reg .pred %p;\n"
       "ld.param.b32 %r2, [a];\n" +
       call_add_one +
       "cvt.u64.u32 %d0, %r2;\nld.param.b64 %d1, [pair];\nld.param.b64 %d2, [pair+8];\n"
-      "add.u64 %d1, %d1, %d2;\nsetp.gt.u64 %p, %d0, %d1;\nst.param.b64 [most], %d0;\n@%p "
-      "ret;\nst.param.b64 [most], %d1;\nret;\n}\n";
+      "add.u64 %d1, %d1, %d2;\nsetp.gt.u64 %p, %d0, %d1;\nst.param.b64 [most], %d0;\n@%p ret;\nst.param.b64 "
+      "[most], %d1;\nret;\n}\n";
   const std::string body =
       "{\n.param .b32 one;\n.param .align 8 .b8 two[16];\n.param .b64 back;\nst.param.b32 [one], "
       "%r2;\nst.param.b64 [two], 4;\n"
@@ -178,9 +178,8 @@ TEST_CASE("a failed assertion is a fault that says what and where") {
   if (opcodes::on_card()) return;
   const std::string declared =
       ".extern .func __assertfail(.param .b64 what, .param .b64 file, .param .b32 line, .param .b64 "
-      "function, "
-      ".param .b64 size);\n.extern .func (.param .b32 done) vprintf(.param .b64 format, .param .b64 "
-      "arguments);\n";
+      "function, .param .b64 size);\n.extern .func (.param .b32 done) vprintf(.param .b64 format, .param "
+      ".b64 arguments);\n";
   // The texts "x>0" and "f.cu" in local memory, as generic addresses.
   const std::string texts =
       ".local .align 8 .b8 texts[16];\nst.local.u64 [texts], 0x303e78;\nst.local.u64 [texts+8], 0x75632e66;\n"

@@ -2,10 +2,7 @@
 #include "opcode_case.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 
 #include "../ptx/block.hpp"
 #include "card.hpp"

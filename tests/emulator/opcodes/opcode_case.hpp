@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What one instruction makes of its operands, as the PTX manual has it: run by the emulator, or by a card to
-// be compared.
+// What an instruction makes of its operands by the PTX manual, on the emulator or on a card.
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <string>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bits: logic, shifts, fields, counts and permutations.
-#include <bit>
 
 #include "encoder.hpp"
 #include "lanes.hpp"
@@ -13,7 +12,6 @@ using both = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a & b);
 using either = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a | b); });
 using one_of = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a ^ b); });
 using inverted = decltype([]<class T>(T a) -> T { return static_cast<T>(~a); });
-using is_zero = decltype([]<class T>(T a) -> T { return a == 0; });
 /// Shifts by at most the width.
 using left = decltype([]<class T>(T a, std::uint32_t by) -> T {
   return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<wrapping_t<T>>(a) << by);
@@ -235,7 +233,6 @@ constexpr opcode known[] = {{"and", decode_logic<both>},
                             {"or", decode_logic<either>},
                             {"xor", decode_logic<one_of>},
                             {"not", decode_logic<inverted>},
-                            {"cnot", decode_logic<is_zero>},
                             {"shl", decode_shift<left>},
                             {"shr", decode_shift<right>},
                             {"shf", decode_funnel},

@@ -3,7 +3,6 @@
 // Blocks of a grid: warps that take turns, and the barriers at which they meet.
 #include <atomic>
 #include <chrono>
-#include <vector>
 
 #include "warp.hpp"
 

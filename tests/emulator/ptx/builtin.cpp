@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that the runtime gives to kernels: printf and assert.
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 
 #include "encoder.hpp"

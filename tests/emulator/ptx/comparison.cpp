@@ -82,29 +82,18 @@ void set_predicate(warp& w, const operation& o, lane_mask active) {
   w.set(o.d, active, join(found));
   if (o.second != always) w.set(o.second, active, join(~found));
 }
-/// All ones, or 1.0, where it holds.
-template <class F, class T>
-void set_number(warp& w, const operation& o, lane_mask active) {
-  const lane_mask found = compare_lanes<F, T>(w, o);
-  const std::uint32_t yes = o.count == 1 ? 0x3f800000 : 0xffffffff;
-  for_lanes(active, w.lanes<std::uint32_t>(o.d),
-            [=](unsigned l) { return (found >> l & 1) != 0 ? yes : 0u; });
-}
-
-template <class F, bool Predicate>
+template <class F>
 handler of_type(scalar type, bool ftz) {
-  if (ftz && type == scalar::f32)
-    return Predicate ? set_predicate<flushing<F>, float> : set_number<flushing<F>, float>;
+  if (ftz && type == scalar::f32) return set_predicate<flushing<F>, float>;
   return visit_number(type, []<class T>(T) -> handler {
     if constexpr (sizeof(T) == 1)
       return nullptr;
     else
-      return Predicate ? set_predicate<F, T> : set_number<F, T>;
+      return set_predicate<F, T>;
   });
 }
-template <bool Predicate>
 handler of_relation(std::string_view name, scalar type, bool ftz) {
-  const auto make = [&]<class F>(F) { return of_type<F, Predicate>(type, ftz); };
+  const auto make = [&]<class F>(F) { return of_type<F>(type, ftz); };
   using enum relation;
   if (name == "eq") return make(compared<eq, false>{});
   if (name == "ne") return make(compared<ne, false>{});
@@ -143,17 +132,8 @@ void decode_setp(encoder& e, const instruction& i, operation& o) {
                                          : i.has("or") ? joined::either
                                                        : joined::one_of);
   }
-  o.run = of_relation<true>(i.words.at(1), type, i.has("ftz"));
+  o.run = of_relation(i.words.at(1), type, i.has("ftz"));
 }
-/// `set.lt.u32.f32 d, a, b`
-void decode_set(encoder& e, const instruction& i, operation& o) {
-  const scalar type = type_of(i), result = scalar_named(i.words[i.words.size() - 2]);
-  if (size_of(result) != 4 || i.operands.size() != 3) e.refuse("this form of the instruction");
-  e.take(i, o, {4, size_of(type), size_of(type)});
-  o.count = result == scalar::f32 ? 1 : 0;
-  o.run = of_relation<false>(i.words[1], type, i.has("ftz"));
-}
-
 template <class T>
 void select(warp& w, const operation& o, lane_mask active) {
   const auto* const a = w.lanes<T>(o.a);
@@ -168,52 +148,7 @@ void decode_selp(encoder& e, const instruction& i, operation& o) {
   o.run = visit_bits(bytes, []<class T>(T) -> handler { return select<T>; });
 }
 
-/// The first operand where the third is not negative.
-template <class Bits, class Sign>
-struct by_sign {
-  Bits operator()(Bits a, Bits b, Sign c) const { return c >= 0 ? a : b; }
-};
-void decode_slct(encoder& e, const instruction& i, operation& o) {
-  const scalar sign = type_of(i), type = scalar_named(i.words[i.words.size() - 2]);
-  e.take(i, o, {size_of(type), size_of(type), size_of(type), 4});
-  if (i.has("ftz")) e.refuse("flushing");
-  o.run = visit_bits(size_of(type), [&]<class T>(T) -> handler {
-    return sign == scalar::f32 ? handler(ternary<by_sign<T, float>, T, T, float>)
-                               : ternary<by_sign<T, std::int32_t>, T, T, std::int32_t>;
-  });
-}
-
-template <class Test, class T>
-void set_test(warp& w, const operation& o, lane_mask active) {
-  const auto* const a = w.lanes<T>(o.a);
-  w.set(o.d, active, lanes_where([=](unsigned l) { return Test{}(T{a[l]}); }));
-}
-using is_finite = decltype([](auto x) -> bool { return std::isfinite(x); });
-using is_infinite = decltype([](auto x) -> bool { return std::isinf(x); });
-using is_number = decltype([](auto x) -> bool { return !std::isnan(x); });
-using is_no_number = decltype([](auto x) -> bool { return std::isnan(x); });
-using is_normal = decltype([](auto x) -> bool { return std::isnormal(x) || x == 0; });
-using is_subnormal = decltype([](auto x) -> bool { return std::isfinite(x) && !is_normal{}(x); });
-void decode_testp(encoder& e, const instruction& i, operation& o) {
-  const scalar type = type_of(i);
-  e.take(i, o, {0, size_of(type)});
-  const auto make = [&]<class Test>(Test) {
-    return visit_real(type, []<class T>(T) -> handler { return set_test<Test, T>; });
-  };
-  const std::string_view name = i.words.at(1);
-  if (name == "finite") o.run = make(is_finite{});
-  if (name == "infinite") o.run = make(is_infinite{});
-  if (name == "number") o.run = make(is_number{});
-  if (name == "notanumber") o.run = make(is_no_number{});
-  if (name == "normal") o.run = make(is_normal{});
-  if (name == "subnormal") o.run = make(is_subnormal{});
-}
-
-constexpr opcode known[] = {{"setp", decode_setp},
-                            {"set", decode_set},
-                            {"selp", decode_selp},
-                            {"slct", decode_slct},
-                            {"testp", decode_testp}};
+constexpr opcode known[] = {{"setp", decode_setp}, {"selp", decode_selp}};
 
 }  // namespace
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "encoder.hpp"
-#include "half.hpp"
 #include "lanes.hpp"
 
 namespace emulator::ptx {
@@ -131,44 +130,8 @@ round_to rounding_of(const instruction& i) {
   return round_to::none;
 }
 
-template <class Half>
-struct to_half {
-  std::uint16_t operator()(float x) const { return Half::of(x); }
-};
-template <class Half>
-struct from_half {
-  float operator()(std::uint16_t x) const { return Half::number(x); }
-};
-/// The first operand is the upper half.
-template <class Half>
-struct to_pair {
-  std::uint32_t operator()(float upper, float lower) const {
-    return std::uint32_t{Half::of(upper)} << 16 | Half::of(lower);
-  }
-};
-
-/// Halves are made of f32, to the nearest, and become f32.
-template <class Half>
-void decode_half(encoder& e, const instruction& i, operation& o, scalar to, scalar from) {
-  if (i.has("sat") || i.has("relu") || i.has("ftz")) e.refuse("a modifier of a conversion of halves");
-  const bool pair = size_of(to) == 4 && to != scalar::f32;
-  if (from != scalar::f32 && to == scalar::f32) {
-    e.take(i, o, {4, 2});
-    o.run = unary<from_half<Half>, std::uint16_t>;
-  } else if (from == scalar::f32 && i.has("rn")) {
-    e.take(i, o, {pair ? 4u : 2u, 4});
-    if (pair) o.b = e.source(i.operands.at(2), 4);
-    o.run = pair ? handler(binary<to_pair<Half>, float>) : unary<to_half<Half>, float>;
-  } else {
-    e.refuse("this conversion of halves");
-  }
-}
-
 void decode_cvt(encoder& e, const instruction& i, operation& o) {
   const scalar from = type_of(i), to = scalar_named(i.words[i.words.size() - 2]);
-  const auto is = [&](scalar a, scalar b) { return to == a || from == a || to == b || from == b; };
-  if (is(scalar::f16, scalar::f16x2)) return decode_half<half>(e, i, o, to, from);
-  if (is(scalar::bf16, scalar::bf16x2)) return decode_half<brain_half>(e, i, o, to, from);
   if (i.operands.size() != 2) e.refuse("this form of the instruction");
   const auto register_bytes = [&](std::string_view name, scalar type) {
     const std::size_t there = e.width(name), least = std::max<std::size_t>(size_of(type), 2);

@@ -20,42 +20,6 @@ const std::map<std::string_view, void (*)(encoder&, const instruction&, operatio
   return all;
 }
 
-struct known_special {
-  std::string_view name;
-  special what;
-  std::size_t bytes;
-};
-constexpr known_special known_specials[] = {
-    {"%tid.x", special::tid_x, 4},
-    {"%tid.y", special::tid_y, 4},
-    {"%tid.z", special::tid_z, 4},
-    {"%ntid.x", special::ntid_x, 4},
-    {"%ntid.y", special::ntid_y, 4},
-    {"%ntid.z", special::ntid_z, 4},
-    {"%ctaid.x", special::ctaid_x, 4},
-    {"%ctaid.y", special::ctaid_y, 4},
-    {"%ctaid.z", special::ctaid_z, 4},
-    {"%nctaid.x", special::nctaid_x, 4},
-    {"%nctaid.y", special::nctaid_y, 4},
-    {"%nctaid.z", special::nctaid_z, 4},
-    {"%laneid", special::laneid, 4},
-    {"%warpid", special::warpid, 4},
-    {"%nwarpid", special::nwarpid, 4},
-    {"%smid", special::smid, 4},
-    {"%nsmid", special::nsmid, 4},
-    {"%gridid", special::gridid, 8},
-    {"%clock", special::clock, 4},
-    {"%clock64", special::clock64, 8},
-    {"%globaltimer", special::globaltimer, 8},
-    {"%lanemask_eq", special::lanemask_eq, 4},
-    {"%lanemask_lt", special::lanemask_lt, 4},
-    {"%lanemask_le", special::lanemask_le, 4},
-    {"%lanemask_gt", special::lanemask_gt, 4},
-    {"%lanemask_ge", special::lanemask_ge, 4},
-    {"%dynamic_smem_size", special::dynamic_smem_size, 4},
-    {"%total_smem_size", special::total_smem_size, 4},
-};
-
 /// `name + number`, with nothing behind the name where there is no number.
 std::pair<std::string_view, std::int64_t> split_sum(std::string_view s) {
   std::size_t sign = s.find('+');
@@ -113,17 +77,15 @@ const encoder::memory_name* encoder::find_memory(std::string_view name) const {
 }
 
 slot encoder::special_register(std::string_view name, std::size_t bytes) {
-  for (const known_special& k : known_specials) {
-    if (k.name != name) continue;
-    if (k.bytes != bytes) refuse("a special register of another size");
-    const auto [at, fresh] = specials_.try_emplace(k.what, 0);
-    if (fresh) {
-      at->second = new_slot(bytes);
-      program_.specials.emplace_back(at->second, k.what);
-    }
-    return at->second;
+  const special* const found = find_special(name);
+  if (found == nullptr) refuse("unknown register " + std::string(name));
+  if (found->bytes != bytes) refuse("a special register of another size");
+  const auto [at, fresh] = specials_.try_emplace(found, 0);
+  if (fresh) {
+    at->second = new_slot(bytes);
+    program_.specials.emplace_back(at->second, found);
   }
-  refuse("unknown register " + std::string(name));
+  return at->second;
 }
 
 /// Addresses are offsets within their space, but for those of global and constant memory.

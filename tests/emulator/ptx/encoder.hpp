@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From instructions to operations: names become places in the registers of a warp.
-#include <map>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "program.hpp"
 
@@ -97,7 +94,7 @@ class encoder {
   program& program_;
   std::vector<frame> frames_;
   std::map<std::pair<std::uint64_t, std::size_t>, slot> constants_;
-  std::map<special, slot> specials_;
+  std::map<const special*, slot> specials_;
   std::map<std::string_view, std::int64_t> shared_;  ///< variables of the module
   std::vector<std::size_t> behind_shared_;           ///< constants that are where launches add shared memory
   std::size_t shared_alignment_ = 16;

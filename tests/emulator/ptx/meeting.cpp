@@ -179,15 +179,6 @@ void decode_activemask(encoder& e, const instruction& i, operation& o) {
     for_lanes(active, w.lanes<std::uint32_t>(op.d), [=](unsigned) { return active; });
   };
 }
-/// One of the lanes, the same for all: the first.
-void decode_elect(encoder& e, const instruction& i, operation& o) {
-  begin(e, i, o);
-  o.d = e.destination(take_second(e, i.operands.at(0), o), 4);
-  if (o.second == always) e.refuse("an election without a predicate");
-  o.e = e.source(i.operands.at(1), 4);
-  o.meets = meeting::elect;
-}
-
 /// bar.sync 0, bar.red.or.pred p, 0, q, barrier.sync 0, bar.warp.sync mask
 void decode_barrier(encoder& e, const instruction& i, operation& o) {
   if (i.has("warp")) {
@@ -214,17 +205,20 @@ void decode_trap(encoder&, const instruction&, operation& o) {
   };
 }
 
-constexpr opcode known[] = {{"shfl", decode_shfl},   {"vote", decode_vote},
-                            {"match", decode_match}, {"redux", decode_redux},
-                            {"elect", decode_elect}, {"activemask", decode_activemask},
-                            {"bar", decode_barrier}, {"barrier", decode_barrier},
-                            {"trap", decode_trap},   {"brkpt", decode_trap}};
+constexpr opcode known[] = {{"shfl", decode_shfl},
+                            {"vote", decode_vote},
+                            {"match", decode_match},
+                            {"redux", decode_redux},
+                            {"activemask", decode_activemask},
+                            {"bar", decode_barrier},
+                            {"barrier", decode_barrier},
+                            {"trap", decode_trap},
+                            {"brkpt", decode_trap}};
 
 }  // namespace
 
 void perform_meeting(warp& w, lane_mask lanes, const std::array<const operation*, warp_size>& operations) {
   const gathering g{w, lanes, operations};
-  const lane_mask first = lanes & ~(lanes - 1);
   switch (operations[static_cast<unsigned>(std::countr_zero(lanes))]->meets) {
     case meeting::shuffle_up:
     case meeting::shuffle_down:
@@ -245,12 +239,6 @@ void perform_meeting(warp& w, lane_mask lanes, const std::array<const operation*
       return match(g, true);
     case meeting::reduce:
       return reduce(g);
-    case meeting::elect:
-      g.give_word(static_cast<lane_mask>(std::countr_zero(lanes)));
-      for_each_lane(lanes, [&](unsigned l) {
-        w.set(operations[l]->second, lane_mask{1} << l, lane_mask{1} << l & first);
-      });
-      return;
     default:
       return;
   }

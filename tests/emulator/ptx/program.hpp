@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A kernel decoded: operations whose operands are places in a warp's registers, and whose handlers work on
-// all lanes of a warp at once.
+// A kernel decoded: operands are places in a warp's registers, handlers work on all of its lanes.
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "module.hpp"
 
@@ -55,7 +50,6 @@ enum class meeting : std::uint8_t {
   match_any,
   match_all,
   reduce,
-  elect,
   count  ///< of a barrier: how many threads say yes
 };
 
@@ -74,37 +68,15 @@ struct operation {
   const instruction* source = nullptr;
 };
 
-/// What differs from thread to thread or launch to launch and is read as a register.
-enum class special : std::uint8_t {
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  clock,
-  clock64,
-  globaltimer,
-  lanemask_eq,
-  lanemask_lt,
-  lanemask_le,
-  lanemask_gt,
-  lanemask_ge,
-  dynamic_smem_size,
-  total_smem_size
+/// What differs from thread to thread or launch to launch and is read as a register of so many bytes.
+struct special {
+  std::string_view name;
+  std::size_t bytes;
+  bool of_lane;  ///< otherwise the same in a warp
+  std::uint64_t (*value)(warp& w, unsigned lane);
 };
+/// Null where there is none of that name.
+const special* find_special(std::string_view name);
 
 struct program {
   struct parameter {
@@ -132,7 +104,7 @@ struct program {
   std::size_t shared_bytes = 0;  ///< without those that the launch adds, which begin here
   std::vector<constant> constants;
   std::vector<relocation> relocations;
-  std::vector<std::pair<slot, special>> specials;
+  std::vector<std::pair<slot, const special*>> specials;
   unsigned most_threads = 1024;
   bool may_read_poison = false;  ///< shared memory that was never written; it looks like NaN and -1
 };

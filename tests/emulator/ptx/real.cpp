@@ -59,7 +59,6 @@ using binary_logarithm = decltype([]<class T>(T a) -> T { return std::log2(a); }
 using sine = decltype([]<class T>(T a) -> T { return std::sin(a); });
 using cosine = decltype([]<class T>(T a) -> T { return std::cos(a); });
 using hyperbolic_tangent = decltype([]<class T>(T a) -> T { return std::tanh(a); });
-using with_sign_of_first = decltype([]<class T>(T a, T b) -> T { return std::copysign(b, a); });
 
 template <class T>
 T flushed(T a) {
@@ -203,8 +202,7 @@ constexpr opcode known[] = {{"add", decode_rounded<plus, 2>},
                             {"lg2", decode_exact<binary_logarithm, 1>},
                             {"sin", decode_exact<sine, 1>},
                             {"cos", decode_exact<cosine, 1>},
-                            {"tanh", decode_exact<hyperbolic_tangent, 1>},
-                            {"copysign", decode_exact<with_sign_of_first, 2>}};
+                            {"tanh", decode_exact<hyperbolic_tangent, 1>}};
 
 }  // namespace
 

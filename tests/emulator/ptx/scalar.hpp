@@ -9,35 +9,16 @@
 namespace emulator::ptx {
 
 /// Untyped bits (.b32) count as unsigned.
-enum class scalar : std::uint8_t {
-  none,
-  pred,
-  u8,
-  u16,
-  u32,
-  u64,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  bf16,
-  f16x2,
-  bf16x2,
-  f32,
-  f64
-};
+enum class scalar : std::uint8_t { none, pred, u8, u16, u32, u64, s8, s16, s32, s64, f32, f64 };
 
 constexpr scalar scalar_named(std::string_view name) {
   constexpr struct {
     std::string_view name;
     scalar type;
-  } known[] = {
-      {"pred", scalar::pred},     {"b8", scalar::u8},   {"b16", scalar::u16},   {"b32", scalar::u32},
-      {"b64", scalar::u64},       {"u8", scalar::u8},   {"u16", scalar::u16},   {"u32", scalar::u32},
-      {"u64", scalar::u64},       {"s8", scalar::s8},   {"s16", scalar::s16},   {"s32", scalar::s32},
-      {"s64", scalar::s64},       {"f16", scalar::f16}, {"bf16", scalar::bf16}, {"f16x2", scalar::f16x2},
-      {"bf16x2", scalar::bf16x2}, {"f32", scalar::f32}, {"f64", scalar::f64}};
+  } known[] = {{"pred", scalar::pred}, {"b8", scalar::u8},   {"b16", scalar::u16}, {"b32", scalar::u32},
+               {"b64", scalar::u64},   {"u8", scalar::u8},   {"u16", scalar::u16}, {"u32", scalar::u32},
+               {"u64", scalar::u64},   {"s8", scalar::s8},   {"s16", scalar::s16}, {"s32", scalar::s32},
+               {"s64", scalar::s64},   {"f32", scalar::f32}, {"f64", scalar::f64}};
   for (const auto& k : known)
     if (k.name == name) return k.type;
   return scalar::none;
@@ -45,8 +26,7 @@ constexpr scalar scalar_named(std::string_view name) {
 
 /// In bytes; 0 for none. A predicate has no address, and counts as one.
 constexpr std::size_t size_of(scalar type) {
-  constexpr std::uint8_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 2,
-                                    4, 8, 2, 2, 4, 4, 4, 8};  // in the order of the types
+  constexpr std::uint8_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8};  // in the order of the types
   return sizes[static_cast<std::size_t>(type)];
 }
 

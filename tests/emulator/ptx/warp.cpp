@@ -24,7 +24,48 @@ std::uint64_t now() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+constexpr special specials[] = {
+    {"%tid.x", 4, true, [](warp& w, unsigned l) -> std::uint64_t { return w.thread(l).x; }},
+    {"%tid.y", 4, true, [](warp& w, unsigned l) -> std::uint64_t { return w.thread(l).y; }},
+    {"%tid.z", 4, true, [](warp& w, unsigned l) -> std::uint64_t { return w.thread(l).z; }},
+    {"%ntid.x", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().block.x; }},
+    {"%ntid.y", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().block.y; }},
+    {"%ntid.z", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().block.z; }},
+    {"%ctaid.x", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.block().at.x; }},
+    {"%ctaid.y", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.block().at.y; }},
+    {"%ctaid.z", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.block().at.z; }},
+    {"%nctaid.x", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().grid.x; }},
+    {"%nctaid.y", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().grid.y; }},
+    {"%nctaid.z", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.what().grid.z; }},
+    {"%laneid", 4, true, [](warp&, unsigned l) -> std::uint64_t { return l; }},
+    {"%warpid", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.number(); }},
+    {"%nwarpid", 4, false,
+     [](warp& w, unsigned) -> std::uint64_t { return (w.block().threads() + warp_size - 1) / warp_size; }},
+    {"%smid", 4, false, [](warp& w, unsigned) -> std::uint64_t { return w.block().number % 4; }},
+    {"%nsmid", 4, false, [](warp&, unsigned) -> std::uint64_t { return 4; }},
+    {"%gridid", 8, false, [](warp&, unsigned) -> std::uint64_t { return 0; }},
+    {"%clock", 4, false, [](warp&, unsigned) -> std::uint64_t { return now(); }},
+    {"%clock64", 8, false, [](warp&, unsigned) -> std::uint64_t { return now(); }},
+    {"%globaltimer", 8, false, [](warp&, unsigned) -> std::uint64_t { return now(); }},
+    {"%lanemask_eq", 4, true, [](warp&, unsigned l) -> std::uint64_t { return 1ull << l; }},
+    {"%lanemask_lt", 4, true, [](warp&, unsigned l) -> std::uint64_t { return (1ull << l) - 1; }},
+    {"%lanemask_le", 4, true, [](warp&, unsigned l) -> std::uint64_t { return (2ull << l) - 1; }},
+    {"%lanemask_gt", 4, true, [](warp&, unsigned l) -> std::uint64_t { return ~((2ull << l) - 1); }},
+    {"%lanemask_ge", 4, true, [](warp&, unsigned l) -> std::uint64_t { return ~((1ull << l) - 1); }},
+    {"%dynamic_smem_size", 4, false,
+     [](warp& w, unsigned) -> std::uint64_t { return w.what().dynamic_shared; }},
+    {"%total_smem_size", 4, false,
+     [](warp& w, unsigned) -> std::uint64_t {
+       return w.what().kernel->shared_bytes + w.what().dynamic_shared;
+     }},
+};
+
 }  // namespace
+
+const special* find_special(std::string_view name) {
+  const auto found = std::ranges::find(specials, name, &special::name);
+  return found == std::end(specials) ? nullptr : found;
+}
 
 void warp::prepare_registers() {
   const program& p = *what().kernel;
@@ -63,105 +104,12 @@ void warp::begin(block_state& b, unsigned number) {
 }
 
 void warp::fill_specials() {
-  const launch& l = what();
-  const std::size_t shared = l.kernel->shared_bytes + l.dynamic_shared;
-  const unsigned first = number_ * warp_size;
-  const bool in_line = l.block.y == 1 && l.block.z == 1;
-  for (const auto& [where, which] : l.kernel->specials) {
-    const auto fill = [&, to = lanes<std::uint32_t>(where)](auto value_of) {
-      for (unsigned lane = 0; lane < warp_size; ++lane) to[lane] = static_cast<std::uint32_t>(value_of(lane));
+  for (const auto& [where, which] : what().kernel->specials) {
+    const auto fill = [&, s = which, to = where]<class T>(T) {
+      if (!s->of_lane) return static_cast<void>(std::fill_n(lanes<T>(to), warp_size, T(s->value(*this, 0))));
+      for (unsigned l = 0; l < warp_size; ++l) lanes<T>(to)[l] = static_cast<T>(s->value(*this, l));
     };
-    const auto same = [&](std::uint64_t value) { fill([=](unsigned) { return value; }); };
-    const auto same_wide = [&, to = lanes<std::uint64_t>(where)](std::uint64_t value) {
-      std::fill_n(to, warp_size, value);
-    };
-    switch (which) {
-      case special::tid_x:
-        if (in_line)
-          fill([=](unsigned lane) { return first + lane; });
-        else
-          fill([&](unsigned lane) { return (first + lane) % l.block.x; });
-        break;
-      case special::tid_y:
-        fill([&](unsigned lane) { return in_line ? 0 : (first + lane) / l.block.x % l.block.y; });
-        break;
-      case special::tid_z:
-        fill([&](unsigned lane) { return in_line ? 0 : (first + lane) / l.block.x / l.block.y; });
-        break;
-      case special::ntid_x:
-        same(l.block.x);
-        break;
-      case special::ntid_y:
-        same(l.block.y);
-        break;
-      case special::ntid_z:
-        same(l.block.z);
-        break;
-      case special::ctaid_x:
-        same(block_->at.x);
-        break;
-      case special::ctaid_y:
-        same(block_->at.y);
-        break;
-      case special::ctaid_z:
-        same(block_->at.z);
-        break;
-      case special::nctaid_x:
-        same(l.grid.x);
-        break;
-      case special::nctaid_y:
-        same(l.grid.y);
-        break;
-      case special::nctaid_z:
-        same(l.grid.z);
-        break;
-      case special::laneid:
-        fill([](unsigned lane) { return lane; });
-        break;
-      case special::warpid:
-        same(number_);
-        break;
-      case special::nwarpid:
-        same((block_->threads() + warp_size - 1) / warp_size);
-        break;
-      case special::smid:
-        same(block_->number % 4);
-        break;
-      case special::nsmid:
-        same(4);
-        break;
-      case special::gridid:
-        same_wide(0);
-        break;
-      case special::clock:
-        same(now());
-        break;
-      case special::clock64:
-      case special::globaltimer:
-        same_wide(now());
-        break;
-      case special::lanemask_eq:
-        fill([](unsigned lane) { return 1ull << lane; });
-        break;
-      case special::lanemask_lt:
-        fill([](unsigned lane) { return (1ull << lane) - 1; });
-        break;
-      case special::lanemask_le:
-        fill([](unsigned lane) { return (2ull << lane) - 1; });
-        break;
-      case special::lanemask_gt:
-        fill([](unsigned lane) { return ~((2ull << lane) - 1); });
-        break;
-      case special::lanemask_ge:
-        fill([](unsigned lane) { return ~((1ull << lane) - 1); });
-        break;
-      case special::dynamic_smem_size:
-        same(l.dynamic_shared);
-        break;
-      case special::total_smem_size:
-        same(shared);
-        break;
-    }
+    which->bytes == 8 ? fill(std::uint64_t{}) : fill(std::uint32_t{});
   }
 }
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A warp at work: registers of 32 lanes that run in lockstep until they diverge, and meet again where their
-// ways do.
-#include <array>
-#include <bit>
+// A warp at work: 32 lanes in lockstep until they diverge, which meet again where their ways do.
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "address_space.hpp"
 #include "program.hpp"
@@ -122,6 +118,9 @@ class warp {
   block_state& block() { return *block_; }
   const launch& what() const { return *block_->what; }
   lane_mask live() const { return live_; }
+  /// Among those of its block.
+  unsigned number() const { return number_; }
+  extent3 thread(unsigned lane) const { return place_in(what().block, number_ * warp_size + lane); }
   window parameters() const {
     const auto begin = reinterpret_cast<std::uint64_t>(what().parameters.data());
     return {begin, begin + what().parameters.size(), nullptr, 0};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <map>
-#include <string>
 
 #include "machine.hpp"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices and errors of the emulated runtime.
 #include <cstdio>
-#include <cstring>
-#include <set>
 
 #include "kernels.hpp"
 #include "machine.hpp"
@@ -155,7 +153,6 @@ cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return call("cudaMemGetInfo", [&](auto& m, auto&) {
     *total = m.arena.capacity();
     *free = *total - m.arena.taken(emulator::current_device());
-    return cudaSuccess;
   });
 }
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }

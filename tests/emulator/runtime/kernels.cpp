@@ -2,12 +2,9 @@
 #include "kernels.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <cxxabi.h>
-#include <memory>
 #include <thread>
 
 #include "device_view.hpp"
@@ -202,7 +199,7 @@ cudaError_t launch(machine& m, registered_kernel& k, const configuration& c, voi
   what->parameters.resize(p.parameter_bytes);
   for (std::size_t n = 0; n < p.parameters.size(); ++n)
     std::memcpy(what->parameters.data() + p.parameters[n].offset, arguments[n], p.parameters[n].bytes);
-  m.enqueue(*s, [&m, what, variables, device = s->device] {
+  m.enqueue_work(*s, [&m, what, variables, device = s->device] {
     m.races.call_it(what->kernel->name);
     const device_view view(m, device, *variables);
     what->memory = &view;
@@ -215,7 +212,6 @@ cudaError_t launch(machine& m, registered_kernel& k, const configuration& c, voi
     total.threads += what->grid.size() * what->block.size();
     total.spent.instructions += spent.instructions;
     total.spent.warp_instructions += spent.warp_instructions;
-    return true;
   });
   return cudaSuccess;
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The device code of the program: fat binaries that its start registers, modules on each device, and
-// launches.
+// The device code of the program: fat binaries, modules on each device, and launches.
 #include <cuda_runtime_api.h>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "../ptx/block.hpp"
 

@@ -241,10 +241,7 @@ cudaError_t enqueue_work(cudaStream_t s, const char* name, std::function<void()>
   return call(name, [&](machine& m, std::unique_lock<std::mutex>&) {
     const auto found = m.find(s);
     if (!found || found->device != current_device()) return cudaErrorInvalidResourceHandle;
-    m.enqueue(*found, [work = std::move(work)] {
-      work();
-      return true;
-    });
+    m.enqueue_work(*found, std::move(work));
     return cudaSuccess;
   });
 }

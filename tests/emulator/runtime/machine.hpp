@@ -13,15 +13,9 @@
 // memory between two calls.
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <cuda_runtime_api.h>
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "arena.hpp"
@@ -83,6 +77,10 @@ class machine {
   memory_pool& default_pool(int device);
 
   void enqueue(stream& s, std::function<bool()> step);
+  /// One that can run at once.
+  void enqueue_work(stream& s, std::function<void()> work) {
+    enqueue(s, [work = std::move(work)] { return work(), true; });
+  }
   /// Runs steps of `s` until `position` of them are done; false when one cannot run yet.
   bool advance(stream& s, std::uint64_t position);
   /// The same for a host that waits; wakes others that do when they may have become ready.
@@ -161,14 +159,19 @@ inline cudaError_t refuse_with(cudaError_t code, const std::string& text) {
   return fail_with(code, text);
 }
 
-/// act(machine, lock) as the call `name` of the runtime: counted, made to fail where a test wants it, its
-/// error kept for cudaGetLastError.
+/// act(machine, lock), which returns an error or nothing, as the call `name` of the runtime: counted, made to
+/// fail where a test wants it, its error kept for cudaGetLastError.
 template <class Act>
 cudaError_t call(const char* name, Act act) {
   machine& m = machine::instance();
   std::unique_lock lock(m.mutex);
   cudaError_t code = m.enter(name);
-  if (code == cudaSuccess) code = act(m, lock);
+  if (code == cudaSuccess) {
+    if constexpr (std::is_void_v<decltype(act(m, lock))>)
+      act(m, lock);
+    else
+      code = act(m, lock);
+  }
   if (code == cudaSuccess) return code;
   last_error() = code;
   if (!std::exchange(last_explained().fresh, false)) last_explained() = {};

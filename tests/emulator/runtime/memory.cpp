@@ -26,13 +26,11 @@ cudaError_t allocate(machine& m, void** memory, std::size_t bytes, int device, m
   const auto fill = [&m, block = *memory, bytes] {
     m.arena.poison(block);
     m.races.begin_block(block, bytes);
-    return true;
   };
-  if (s != nullptr) {
-    m.enqueue(*s, fill);
-  } else {
+  if (s != nullptr)
+    m.enqueue_work(*s, fill);
+  else
     m.arena.poison(*memory);
-  }
   return cudaSuccess;
 }
 
@@ -91,10 +89,7 @@ cudaError_t copy(machine& m, std::unique_lock<std::mutex>& lock, const copy_job&
     return refuse_overrun("a copy", m, job.from, job.extent(job.from_pitch), false);
   if (to == memory_kind::none) return refuse_overrun("a copy", m, job.to, job.extent(job.to_pitch), true);
   if (!agrees(kind, from, to)) return cudaErrorInvalidMemcpyDirection;
-  m.enqueue(*s, [&m, job] {
-    job.run(m);
-    return true;
-  });
+  m.enqueue_work(*s, [&m, job] { job.run(m); });
   if (!waits && from != memory_kind::pageable && to != memory_kind::pageable) return cudaSuccess;
   static_cast<void>(m.enter("a pageable copy"));
   return m.wait_for(lock, *s, s->given);
@@ -106,9 +101,8 @@ cudaError_t set(machine& m, std::unique_lock<std::mutex>& lock, void* memory, in
   if (!s) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
   if (!m.arena.covers(memory, bytes)) return refuse_overrun("cudaMemset", m, memory, bytes, true);
-  m.enqueue(*s, [&m, memory, value, bytes] {
+  m.enqueue_work(*s, [&m, memory, value, bytes] {
     std::memset(m.writing(static_cast<char*>(memory), bytes, "cudaMemset"), value, bytes);
-    return true;
   });
   return waits ? m.wait_for(lock, *s, s->given) : cudaSuccess;
 }
@@ -157,13 +151,12 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* memory, cudaStream_t handle) {
     const auto s = m.find(handle);
     if (!s) return cudaErrorInvalidResourceHandle;
     if (!m.arena.retire(memory)) return cudaErrorInvalidValue;
-    m.enqueue(*s, [&m, memory] {
+    m.enqueue_work(*s, [&m, memory] {
       if (const auto* const b = m.arena.find(memory))
         if (const auto race = m.races.end_block(memory, b->bytes))
           throw emulator::ptx::fault("freeing memory races with " + race->with + ": " +
                                      m.arena.describe(memory));
       m.arena.release(memory);
-      return true;
     });
     return cudaSuccess;
   });
@@ -233,7 +226,6 @@ cudaError_t CUDARTAPI cudaMallocHost(void** memory, std::size_t bytes) {
     *memory = ::operator new(bytes, emulator::page);
     std::memset(*memory, 0xFF, bytes);
     m.pinned.emplace(*memory, bytes);
-    return cudaSuccess;
   });
 }
 cudaError_t CUDARTAPI cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
@@ -294,7 +286,6 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes
       attributes->device = emulator::current_device();
       attributes->devicePointer = attributes->hostPointer = memory;
     }
-    return cudaSuccess;
   });
 }
 

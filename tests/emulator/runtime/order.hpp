@@ -2,12 +2,9 @@
 #pragma once
 // What happens before what: clocks of streams, and the accesses that no order separates.
 #include <array>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <vector>
 

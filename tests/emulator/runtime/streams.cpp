@@ -12,7 +12,6 @@ cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* made, unsigned fla
     *made = m.add_stream(emulator::current_device(), (flags & cudaStreamNonBlocking) == 0,
                          "stream " + std::to_string(++created))
                 .get();
-    return cudaSuccess;
   });
 }
 cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int) {
@@ -62,7 +61,6 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags
     (*made)->device = emulator::current_device();
     (*made)->timed = (flags & cudaEventDisableTiming) == 0;
     m.events.insert(*made);
-    return cudaSuccess;
   });
 }
 cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t* made) {
@@ -82,10 +80,9 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t handle) {
     e->clock = std::make_shared<emulator::clock>();
     if (e->timed || m.races.enabled()) {
       e->time = std::make_shared<std::chrono::steady_clock::time_point>();
-      m.enqueue(*s, [s = s.get(), time = e->time, clock = e->clock] {
+      m.enqueue_work(*s, [s = s.get(), time = e->time, clock = e->clock] {
         *time = std::chrono::steady_clock::now();
         *clock = s->clock;
-        return true;
       });
     }
     e->stream = s;

@@ -6,7 +6,6 @@
 // What this cannot show: speed; which algorithms, epilogues and alignments the real library has; that its
 // results repeat; its rounding.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <cublasLt.h>
 

@@ -32,12 +32,16 @@ namespace {
 
 using nccl_lock = std::unique_lock<std::mutex>;
 
-/// act(machine, lock) as the call `name`: counted, and made to fail where a test wants it.
+/// act(machine, lock), which returns an error or nothing, as the call `name`: counted, and made to fail where
+/// a test wants it.
 ncclResult_t nccl(const char* name, auto act) {
   machine& m = machine::instance();
   nccl_lock lock(m.mutex);
   if (m.enter(name) != cudaSuccess) return ncclUnhandledCudaError;
-  return act(m, lock);
+  if constexpr (std::is_void_v<decltype(act(m, lock))>)
+    return act(m, lock), ncclSuccess;
+  else
+    return act(m, lock);
 }
 
 /// Goes on with what is in progress: at once and to its end where the communicator is blocking.
@@ -191,10 +195,7 @@ const char* ncclGetLastError(ncclComm_t comm) {
 }
 
 ncclResult_t ncclGroupStart() {
-  return emulator::nccl("ncclGroupStart", [](auto&, auto&) {
-    ++emulator::nccl_group::instance().depth;
-    return ncclSuccess;
-  });
+  return emulator::nccl("ncclGroupStart", [](auto&, auto&) { ++emulator::nccl_group::instance().depth; });
 }
 ncclResult_t ncclGroupEnd() {
   emulator::nccl_group& group = emulator::nccl_group::instance();
@@ -247,7 +248,6 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
     const std::uint64_t number = m.calls("ncclGetUniqueId");
     *id = {};
     std::memcpy(id->internal, &number, sizeof(number));
-    return ncclSuccess;
   });
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
@@ -316,26 +316,16 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
       *error = ncclInProgress;
       m.sleep(lock, std::chrono::milliseconds(1));
     }
-    return ncclSuccess;
   });
 }
 ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {
-  return emulator::nccl("ncclCommCount", [&](auto&, auto&) {
-    *count = comm->end->group->size;
-    return ncclSuccess;
-  });
+  return emulator::nccl("ncclCommCount", [&](auto&, auto&) { *count = comm->end->group->size; });
 }
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
-  return emulator::nccl("ncclCommUserRank", [&](auto&, auto&) {
-    *rank = comm->end->rank;
-    return ncclSuccess;
-  });
+  return emulator::nccl("ncclCommUserRank", [&](auto&, auto&) { *rank = comm->end->rank; });
 }
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
-  return emulator::nccl("ncclCommCuDevice", [&](auto&, auto&) {
-    *device = comm->end->device;
-    return ncclSuccess;
-  });
+  return emulator::nccl("ncclCommCuDevice", [&](auto&, auto&) { *device = comm->end->device; });
 }
 /// Complete when all that this rank called is done.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
@@ -353,7 +343,6 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (end->last_stream) m.run(*end->last_stream, end->last_position);
     end->pending = nullptr;
     delete comm;
-    return ncclSuccess;
   });
 }
 /// Steps of this rank that wait for others end without a result.
@@ -363,7 +352,6 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     comm->end->pending = nullptr;
     delete comm;
     m.announce();
-    return ncclSuccess;
   });
 }
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Communicators of the emulated NCCL: who is in one, how calls find those that they meet, and what goes
-// wrong.
-#include <array>
-#include <map>
-#include <memory>
-#include <stdexcept>
+// Communicators of the emulated NCCL: members, how calls meet, and what goes wrong.
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "nccl_meeting.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What ranks of the emulated NCCL meet in: a collective of all, or a message between two.
-#include <cstdint>
 #include <cstring>
-#include <memory>
 #include <nccl.h>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "../runtime/machine.hpp"
 

@@ -3,7 +3,6 @@
 #include "partita/local/host/row_order.hpp"
 
 #include <doctest/doctest.h>
-#include <span>
 
 #include "support/row_graphs.hpp"
 
@@ -12,8 +11,6 @@ namespace test_row_order {
 using namespace partita::on_host;
 using namespace test_support;
 using partita::local_index;
-
-namespace {
 
 /// The problem of a graph whose X is far larger than the caches.
 order_problem problem_of(const row_graph& g, std::int64_t row_bytes) {
@@ -35,8 +32,6 @@ bool chooses(const order_problem& p) {
   return order_pays(p, fetched_per_entry(p, false),
                     fetched_per_entry(ordered_rows(q, p, clustered_order(p)).of(p), false));
 }
-
-}  // namespace
 
 TEST_CASE("an order has every row once") {
   for (const row_graph& g : {grid_graph(17, true), grid_graph(16, false), random_graph(300, 300, 4),

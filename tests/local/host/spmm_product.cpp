@@ -14,8 +14,6 @@ using namespace partita;
 using namespace test_support;
 using local::row_order;
 
-namespace {
-
 template <class T>
 std::vector<T> numbers(std::size_t count, std::int64_t seed) {
   std::vector<T> v(count);
@@ -54,8 +52,6 @@ std::vector<row_graph> graphs() {
           random_graph(1, 1, 1),
           random_graph(40, 40, 0)};
 }
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("another order of rows leaves every bit as it is", T, float, double) {
   for (const row_graph& g : graphs())
