@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -184,6 +185,16 @@ std::vector<std::pair<std::string, global_index>> counted_vertices(const std::st
   if (fs::exists(sparse))
     counts.emplace_back("features_csr.npz", static_cast<global_index>(size_of_npz(sparse.string()).second));
   return counts;
+}
+
+double table_bytes(const vertex_tables& tables) {
+  double bytes = 0;
+  for (const std::string& path : {tables.features, tables.labels, tables.split}) {
+    std::error_code status;
+    const std::uintmax_t size = path.empty() ? 0 : fs::file_size(path, status);
+    if (!status) bytes += 16 * static_cast<double>(size);  // a number may have two bytes, a row may, too
+  }
+  return bytes;
 }
 
 need memory_needed(const std::string& in, format from, format to, changes wanted, int threads) {
