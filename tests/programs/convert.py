@@ -309,6 +309,8 @@ class Formats:
         for vertex in (2**62, 2**63 - 1, 2**40):
             numpy.save(self.path("huge.npy"), numpy.array([[0, 1], [0, vertex]]))
             self.refused(1, f"huge.npy: row 1 has the vertex {vertex}, and a graph that is converted has no more", self.path("huge.npy"), self.path("x.npz"))
+        numpy.save(self.path("huge.npy"), numpy.array([[0, 1], [0, 2**64 - 1]], "uint64"))
+        self.refused(1, "huge.npy: row 1, column 1, is 18446744073709551615, larger than 9223372036854775807", self.path("huge.npy"), self.path("x.npz"))
         numpy.save(self.path("huge.npy"), numpy.array([[0, -1]]))
         self.refused(1, "row 0 has a negative vertex", self.path("huge.npy"), self.path("x.npz"))
         for texts in (["0 1\n", "1 2\n"], ["0 1\n1 2"], ["0 1\n" * 30000, "1 2\n"]):  # members of a packed file

@@ -94,7 +94,12 @@ class csv_lines {
         if (col > 0 && *at++ != ',') refuse_line(block, line);
         skip_blanks(at);
         T value{};
-        if (!take(at, end, value)) refuse_line(block, line);
+        const char* const number = at;
+        if (const std::errc status = take(at, end, value); status != std::errc{})
+          refuse_line(block, line,
+                      status == std::errc::result_out_of_range
+                          ? std::string_view(number, static_cast<std::size_t>(at - number))
+                          : "");
         values.push_back(value);
         skip_blanks(at);
       }
@@ -105,17 +110,24 @@ class csv_lines {
   }
 
  private:
-  static bool take(const char*& at, const char* end, T& value) {
+  static std::errc take(const char*& at, const char* end, T& value) {
     if constexpr (std::integral<T>) {
-      return take_integer(at, value) == std::errc{};
+      return take_integer(at, value);
     } else {
-      if (*at != ',' && !at_line_end(at)) return take_real(at, end, value) == std::errc{};
+      if (*at != ',' && !at_line_end(at)) return take_real(at, end, value);
       value = std::numeric_limits<T>::quiet_NaN();
-      return true;
+      return {};
     }
   }
 
-  [[noreturn]] void refuse_line(const text_block& block, const char* line) const {
+  /// `large`: the number that is to blame, if it is too large.
+  [[noreturn]] void refuse_line(const text_block& block, const char* line,
+                                std::string_view large = {}) const {
+    if (!large.empty())
+      throw malformed_line(block.position + static_cast<std::size_t>(line - block.lines.data()),
+                           std::integral<T> ? beyond_range(large)
+                                            : printable(large) + " is beyond the numbers of " +
+                                                  std::to_string(8 * sizeof(T)) + " bits");
     const auto begin = static_cast<std::size_t>(line - block.lines.data());
     std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
     if (shown.ends_with('\r')) shown.remove_suffix(1);

@@ -353,13 +353,13 @@ class dataset_reader {
 
 }  // namespace detail
 
-/// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
-/// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or whole
-/// numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C > 1),
-/// split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is the
-/// largest label + 1, or the number of columns of labels.npy. Without features, n is the number of labels, or
-/// with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what it asks the
-/// dataset for.
+/// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
+/// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or
+/// whole numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C >
+/// 1), split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is
+/// the largest label + 1, or the number of columns of labels.npy. Without features, n is the number of
+/// labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what
+/// it asks the dataset for.
 ///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
 /// many threads. `observe` is told the bytes of the files that have been checked. What travels: all-reduces

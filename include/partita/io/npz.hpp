@@ -39,7 +39,9 @@ std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, 
   const std::string name = archive.entry_name(entry);
   const npy_header header = parse_npy_header(bytes, name);
   if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
-  const std::string descr = header.descr == "|b1" ? "|u1" : header.descr;
+  const std::string descr = header.descr == "|b1"                        ? "|u1"
+                            : std::integral<To> && header.descr == "<u8" ? "<i8"
+                                                                         : header.descr;
   std::vector<To> values;
   if (!((descr == npy_descr<From> && (values = converted<To>(parse_npy<From>(bytes, name)), true)) || ...))
     fail(name, std::string("expected ") + expected + " values, found " + npy_type_name(header.descr));
@@ -47,7 +49,7 @@ std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, 
 }
 
 inline std::vector<global_index> index_vector(const npz_archive& archive, const std::string& entry) {
-  return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32 or int64");
+  return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32, int64 or uint64");
 }
 
 template <class T>
@@ -156,9 +158,10 @@ std::vector<triplet<T>> coordinate_entries(const npz_archive& archive) {
 }  // namespace detail
 
 /// The CSR matrix in the file `path`, as written by scipy.sparse.save_npz: entries shape, indptr, indices
-/// (int32 or int64), data (floating point, integer or bool) and, optionally, format. Values are converted to
-/// T; double is exact except for integers beyond 2^53. Shape: as in the file. Throws input_error naming file
-/// and entry when the file is missing, not such an archive or not CSR, or when its arrays are inconsistent.
+/// (int32, int64 or uint64), data (floating point, integer or bool) and, optionally, format. Values are
+/// converted to T; double is exact except for integers beyond 2^53. Shape: as in the file. Throws input_error
+/// naming file and entry when the file is missing, not such an archive or not CSR, or when its arrays are
+/// inconsistent.
 template <std::floating_point T = double>
 csr_array<T> read_csr_npz(const std::filesystem::path& path) {
   const detail::npz_archive archive(path);
