@@ -47,7 +47,8 @@ format format_of(const std::string& path, bool is_input);
 
 /// From headers; the lines of an edge list, which are counted, for which what is packed is unpacked piece by
 /// piece; and the largest vertex of edges in a .npy file. Throws input_error.
-need memory_needed(const std::string& in, format from, format to, changes wanted, int threads);
+need memory_needed(const std::string& in, format from, format to, changes wanted, int threads,
+                   std::optional<std::size_t> unpack_limit);
 
 /// The number of vertices, which the largest one in a .npy file of edges says; read piece by piece. Throws
 /// input_error where they are no edges.
@@ -60,7 +61,8 @@ bool has_vertex_files(const std::string& path);
 std::vector<std::pair<std::string, partita::global_index>> counted_vertices(const std::string& path);
 
 /// Where all weights are 1 they stay so. Throws input_error.
-graph read_graph(const std::string& path, format from, changes wanted, int threads);
+graph read_graph(const std::string& path, format from, changes wanted, int threads,
+                 std::optional<std::size_t> unpack_limit = {});
 
 /// Tables in CSV with a row for each vertex; "" is none.
 struct vertex_tables {

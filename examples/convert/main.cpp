@@ -25,6 +25,7 @@ namespace {
 struct command {
   std::string in, out;
   std::optional<std::string> memory;
+  std::optional<std::size_t> unpack_limit;
   changes wanted;
   vertex_tables tables;
   int parts = 16, threads = 0;
@@ -60,6 +61,7 @@ command parse_command(int argc, char** argv) {
   app.add_option("--memory", c.memory,
                  "refuse what takes more, such as 512M or 2G\n(K, M, G or T, of 1024; no unit: bytes)")
       ->option_text("SIZE");
+  add_unpack_limit(app, c.unpack_limit);
   app.add_flag("--undirected", c.wanted.undirected,
                "add the inverse of every edge that is no loop\n(OGB folders have undirected edges once)");
   app.add_flag("--simple", c.wanted.simple,
@@ -116,7 +118,7 @@ void convert(const command& c) {
   const double most = c.memory ? bytes_of("--memory", *c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
   if (c.tables.any()) check_tables(c, from, to);
-  need n = memory_needed(c.in, from, to, c.wanted, c.threads);
+  need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
   n.bytes += table_bytes(c.tables);
   if (most > 0 && n.bytes > most)
     throw partita::error(c.in + ": takes up to " + in_words(n.bytes) + " of memory, more than --memory " +
@@ -124,7 +126,7 @@ void convert(const command& c) {
   std::printf("%s: up to %lld entries, which take up to %s of memory\n", c.in.c_str(),
               static_cast<long long>(n.entries), in_words(n.bytes).c_str());
   std::fflush(stdout);
-  graph g = read_graph(c.in, from, c.wanted, c.threads);
+  graph g = read_graph(c.in, from, c.wanted, c.threads, c.unpack_limit);
   const auto say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
   if (c.tables.any()) add_vertices(g, c.tables, isolated(c, from), c.in, c.out, c.threads, say);
   const std::size_t entries = g.edges.size();

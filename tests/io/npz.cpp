@@ -172,6 +172,12 @@ TEST_CASE("npz: what packs well is read, and no more is unpacked than the counts
   csr["indptr"] = npy_text(std::vector<std::int32_t>{0, 1 << 20, 1 << 20, 1 << 20});
   write_npz(folder / "m.npz", csr);
   CHECK(io::read_csr_npz(folder / "m.npz").values.size() == std::size_t{1} << 20);
+  const std::size_t bytes = (std::size_t{4} << 20) + 128;
+  CHECK(io::read_sparse_npz(folder / "m.npz", bytes).entries.size() == std::size_t{1} << 20);
+  CHECK(complaint(folder.dir, [&] { io::read_csr_features(folder / "m.npz", bytes - 1); }) ==
+        "m.npz, entry indices: takes 4194432 bytes, more than 4194431 bytes, the limit of what is unpacked, "
+        "which "
+        "unpack_limit or --unpack-limit SIZE sets; by default it is a quarter of the free memory");
   csr["shape"] = npy_text(std::vector<std::int64_t>{3, std::int64_t{1} << 60});
   write_npz(folder / "m.npz", csr);
   CHECK(complaint(folder.dir, [&] { io::read_csr_features(folder / "m.npz"); }) ==

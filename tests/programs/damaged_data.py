@@ -129,6 +129,11 @@ class DamagedData(unittest.TestCase):
             for what, content in self.damages(name):
                 self.refused(name, content, what, "--ranks", "2")
 
+    def test_what_is_unpacked_has_a_limit(self):
+        content = FILES["features_csr.npz"]
+        self.refused("features_csr.npz", content, "more than --unpack-limit", "--unpack-limit", "200")
+        self.assertEqual(self.run_with("features_csr.npz", content, "--unpack-limit", "1K").returncode, 0)
+
     def test_damaged_archives_train_or_are_refused(self):
         # Not every bit of a zip archive matters.
         content = FILES["features_csr.npz"]
