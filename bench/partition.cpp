@@ -5,8 +5,9 @@
 ///
 /// gemm multiplies n x f by f x 16; enter redistributes n x f from vertex_rows to the policy's dense layout,
 /// leave does the reverse. Without --benchmark_filter a default set runs for half a minute, on the mesh
-/// closest to square for each policy. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm
-/// threads|mpi, --device cpu|cuda; with PARTITA_DATA in the environment also Cora.
+/// closest to square for each policy. Options: --matrix FILE (in place of made graphs), --width f,f,...,
+/// --ranks N, --scale S (graphs of 2^S vertices), --comm threads|mpi, --device cpu|cuda; with PARTITA_DATA in
+/// the environment and without --matrix also Cora.
 
 #include <algorithm>
 #include <cstdio>
@@ -32,6 +33,15 @@ bench::command command_of(int argc, char** argv) {
   bench::add_choice(app, "--comm", c.comm, {"threads", "mpi"}, "what the ranks are");
   bench::add_number(app, "--ranks", c.ranks, 1, 64, "ranks that are threads");
   bench::add_number(app, "--scale", c.scale, 4, 24, "the made graphs have 2^N vertices");
+  app.add_option(
+         "--matrix", c.matrix,
+         "a square matrix or a graph of your own in place of them, in any\nformat that convert reads; an "
+         "edge u -> v is the entry (u, v)")
+      ->option_text("FILE");
+  app.add_option("--width", c.widths, "columns of X (default 32,128; with a filter 16,32,64,128,256)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20))
+      ->option_text("N,N,...");
   app.footer(
       "And the flags of Google Benchmark, such as --benchmark_filter=REGEX and --benchmark_list_tests.");
   app.allow_extras();
@@ -40,6 +50,7 @@ bench::command command_of(int argc, char** argv) {
   c.everything = std::getenv("BENCHMARK_FILTER") != nullptr ||
                  std::ranges::any_of(
                      c.rest, [](const std::string& flag) { return flag.starts_with("--benchmark_filter"); });
+  if (c.widths.empty()) c.widths = c.everything ? std::vector{16, 32, 64, 128, 256} : std::vector{32, 128};
   c.rest.insert(c.rest.begin(), {argv[0], "--benchmark_min_time=0.05"});  // a later flag prevails
   return c;
 }
@@ -50,6 +61,15 @@ struct silent_reporter : benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
+std::vector<bench::graph> graphs_of(const bench::command& command) {
+  if (!command.matrix.empty()) return {bench::matrix_file(command.matrix)};
+  std::vector<bench::graph> graphs{bench::rmat(command.scale), bench::banded(command.scale)};
+  if (const char* data = std::getenv("PARTITA_DATA"))
+    if (const auto cora = std::filesystem::path(data) / "cora"; is_directory(cora))
+      graphs.push_back(bench::dataset_graph(cora));
+  return graphs;
+}
+
 int run(bench::command command, bench::launcher launcher, bool first) {
   std::vector<char*> arguments;
   for (std::string& argument : command.rest)
@@ -58,10 +78,7 @@ int run(bench::command command, bench::launcher launcher, bool first) {
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
 
-  std::vector<bench::graph> graphs{bench::rmat(command.scale), bench::banded(command.scale)};
-  if (const char* data = std::getenv("PARTITA_DATA"))
-    if (const auto cora = std::filesystem::path(data) / "cora"; is_directory(cora))
-      graphs.push_back(bench::dataset_graph(cora));
+  const std::vector<bench::graph> graphs = graphs_of(command);
   const auto add = command.device == "cuda" ? bench::add_cuda_benchmarks : bench::add_cpu_benchmarks;
   const std::shared_ptr<void> registered = add(launcher, command, graphs);
 

@@ -117,7 +117,8 @@ if(python_with_scipy)
   partita_add_script_test(matrix_market_scipy COMMAND
     ${python_with_scipy} ${programs}/matrix_market_scipy.py $<TARGET_FILE:matrix_market_entries>)
   if(TARGET convert)
-    partita_add_script_test(convert COMMAND ${python_with_scipy} ${programs}/convert.py $<TARGET_FILE:convert>)
+    partita_add_script_test(convert COMMAND ${python_with_scipy} ${programs}/convert.py $<TARGET_FILE:convert>
+      $<$<TARGET_EXISTS:train>:$<TARGET_FILE:train>>)
   endif()
 else()
   partita_not_tested("Matrix Market files and SciPy, and convert: not compared, there is no python3 with scipy")

@@ -17,7 +17,6 @@ namespace bench {
 
 using namespace partita;
 
-constexpr global_index widths[] = {16, 32, 64, 128, 256};
 constexpr global_index outputs = 16;  // columns of the weight
 
 inline float feature(global_index i, global_index j) { return static_cast<float>((i + 3 * j) % 101) / 101; }
@@ -122,9 +121,8 @@ class registry {
 
   void add_policy(const policy& p, const std::vector<graph>& graphs) {
     for (const mesh_shape shape : meshes(p, command_.ranks))
-      for (const global_index f : widths)
-        if (command_.everything || (shape == default_mesh(p, command_.ranks) && (f == 32 || f == 128)))
-          add_case(p, shape, f, graphs);
+      if (command_.everything || shape == default_mesh(p, command_.ranks))
+        for (const global_index f : command_.widths) add_case(p, shape, f, graphs);
   }
 
  private:
@@ -149,6 +147,11 @@ class registry {
   const command& command_;
   queue_maker make_queue_;
 };
+
+/// The square matrix in a file that convert reads: entry (u, v) is the weight of the edge u -> v. Every
+/// process of a job reads it whole. Throws input_error and usage_error, or error if this program was built
+/// without what it needs.
+graph matrix_file(const std::string& path);
 
 /// Registers every benchmark of every policy.
 template <class Device>

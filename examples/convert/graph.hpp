@@ -22,7 +22,7 @@ struct graph {
   std::vector<partita::io::edge> edges;
   std::vector<double> weights;               ///< one per edge; empty when all are 1
   std::vector<partita::global_index> ids;    ///< of the vertices, ascending; empty when they are 0, 1, ...
-  std::optional<partita::io::dataset> data;  ///< of an OGB folder: its features, labels and split
+  std::optional<partita::io::dataset> data;  ///< of an OGB folder or of tables: features, labels and split
 };
 
 /// What is done to the edges, in this order.
@@ -47,17 +47,44 @@ format format_of(const std::string& path, bool is_input);
 
 /// From headers; the lines of an edge list, which are counted, for which what is packed is unpacked piece by
 /// piece; and the largest vertex of edges in a .npy file. Throws input_error.
-need memory_needed(const std::string& in, format from, format to, changes wanted, int threads);
+need memory_needed(const std::string& in, format from, format to, changes wanted, int threads,
+                   std::optional<std::size_t> unpack_limit);
 
 /// The number of vertices, which the largest one in a .npy file of edges says; read piece by piece. Throws
 /// input_error where they are no edges.
 partita::global_index vertices_of_npy(const std::string& path);
 
+/// Whether a folder has features, labels or a split.
+bool has_vertex_files(const std::string& path);
+
 /// The files of a folder that say how many vertices its graph has, and their numbers. Throws input_error.
 std::vector<std::pair<std::string, partita::global_index>> counted_vertices(const std::string& path);
 
 /// Where all weights are 1 they stay so. Throws input_error.
-graph read_graph(const std::string& path, format from, changes wanted, int threads);
+graph read_graph(const std::string& path, format from, changes wanted, int threads,
+                 std::optional<std::size_t> unpack_limit = {});
+
+/// Tables in CSV with a row for each vertex; "" is none.
+struct vertex_tables {
+  std::string features;
+  std::string labels;  ///< one column of classes, -1 or nothing where there is none, or several of 0 and 1
+  std::string split;   ///< one column as split.npy has it; without one, it is drawn at random
+
+  bool any() const { return !(features + labels + split).empty(); }
+};
+
+/// What these add to what a conversion holds in memory; 0 for what cannot be read.
+double table_bytes(const vertex_tables& tables);
+
+/// What becomes of the vertices of a table that the graph does not have.
+enum class isolated_vertices { added, refused, left_out };
+
+/// Gives the graph these features, labels and split. Rows are of vertices in the order of their ids from 0,
+/// or of those whose ids are in the first column; a table of labels or of the split that has ids may have
+/// some vertices only. Calls say(line) for how ids were read, and for a split that was drawn for `folder`.
+/// Throws input_error with file and line.
+void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolated, const std::string& source,
+                  const std::string& folder, int threads, const std::function<void(const std::string&)>& say);
 
 /// Writes the graph, and then beside it the ids of its vertices where the format numbers them anew; files of
 /// a folder besides edges are those of `source`, if that is a folder. What the output or the folder had

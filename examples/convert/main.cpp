@@ -25,7 +25,9 @@ namespace {
 struct command {
   std::string in, out;
   std::optional<std::string> memory;
+  std::optional<std::size_t> unpack_limit;
   changes wanted;
+  vertex_tables tables;
   int parts = 16, threads = 0;
 };
 
@@ -41,7 +43,8 @@ command parse_command(int argc, char** argv) {
       "  .npy       edges (int64 [E, 2]); loses weights\n"
       "  .part      blocks of rows with checksums\n"
       "  a folder   a data directory of train: edges.npy, edge_weight.npy; features, labels\n"
-      "             and split of another folder or an OGB folder, which are lost elsewhere\n"
+      "             and split of CSV tables, another folder or an OGB folder, which are lost\n"
+      "             elsewhere\n"
       "An OGB folder, which has raw/, is read only. Edge lists lose vertices without edges, .npy\n"
       "and a folder without labels those after the last edge's. Where ids in an edge list have\n"
       "gaps, they are kept in NAME.ids.npy beside the output, or in its folder. What an output\n"
@@ -58,6 +61,7 @@ command parse_command(int argc, char** argv) {
   app.add_option("--memory", c.memory,
                  "refuse what takes more, such as 512M or 2G\n(K, M, G or T, of 1024; no unit: bytes)")
       ->option_text("SIZE");
+  add_unpack_limit(app, c.unpack_limit);
   app.add_flag("--undirected", c.wanted.undirected,
                "add the inverse of every edge that is no loop\n(OGB folders have undirected edges once)");
   app.add_flag("--simple", c.wanted.simple,
@@ -67,6 +71,20 @@ command parse_command(int argc, char** argv) {
                "read no weights, and of an edge list two columns only");
   app.add_flag("--largest-component", c.wanted.largest_component,
                "leave out vertices that are not in the largest component");
+  app.add_option(
+         "--features", c.tables.features,
+         "CSV of the folder's features, a row for each vertex in the\norder of ids from 0, or with ids "
+         "in the first column")
+      ->option_text("FILE");
+  app.add_option(
+         "--labels", c.tables.labels,
+         "the same of labels: a column of classes, -1 or nothing for\nnone; or several columns of 0 and 1")
+      ->option_text("FILE");
+  app.add_option(
+         "--split", c.tables.split,
+         "the same of the split: 1 training, 2 validation, 3 test, 0\nnone (default: 60, 20 and 20 % of "
+         "labelled vertices)")
+      ->option_text("FILE");
   app.add_option("--parts", c.parts, "blocks of a .part")
       ->check(count)
       ->option_text("N")
@@ -80,19 +98,38 @@ command parse_command(int argc, char** argv) {
   return c;
 }
 
+void check_tables(const command& c, format from, format to) {
+  if (to != format::folder)
+    throw usage_error("--features, --labels and --split are for a folder, which " + c.out + " is not");
+  if (!c.tables.split.empty() && c.tables.labels.empty()) throw usage_error("--split goes with --labels");
+  if (from == format::ogb || has_vertex_files(c.in))
+    throw partita::input_error(c.in + ": has features, labels or a split of its own");
+}
+
+/// A matrix and METIS's graph say how many vertices there are; edges do not.
+isolated_vertices isolated(const command& c, format from) {
+  if (c.wanted.largest_component) return isolated_vertices::left_out;
+  const bool is_open =
+      from == format::edges || from == format::packed_edges || from == format::npy || from == format::folder;
+  return is_open ? isolated_vertices::added : isolated_vertices::refused;
+}
+
 void convert(const command& c) {
   const double most = c.memory ? bytes_of("--memory", *c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
-  const need n = memory_needed(c.in, from, to, c.wanted, c.threads);
+  if (c.tables.any()) check_tables(c, from, to);
+  need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
+  n.bytes += table_bytes(c.tables);
   if (most > 0 && n.bytes > most)
     throw partita::error(c.in + ": takes up to " + in_words(n.bytes) + " of memory, more than --memory " +
                          *c.memory);
   std::printf("%s: up to %lld entries, which take up to %s of memory\n", c.in.c_str(),
               static_cast<long long>(n.entries), in_words(n.bytes).c_str());
   std::fflush(stdout);
-  graph g = read_graph(c.in, from, c.wanted, c.threads);
-  const std::size_t entries = g.edges.size();
+  graph g = read_graph(c.in, from, c.wanted, c.threads, c.unpack_limit);
   const auto say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  if (c.tables.any()) add_vertices(g, c.tables, isolated(c, from), c.in, c.out, c.threads, say);
+  const std::size_t entries = g.edges.size();
   const partita::matrix_shape shape = write_graph(c.out, to, std::move(g), c.in, c.parts, say);
   std::printf("%s: %s with %zu entries\n", c.out.c_str(), to_string(shape).c_str(), entries);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -45,15 +46,16 @@ global_index lines_of(const io::text_source& text, int threads) {
 struct text_size {
   double bytes = 0, lines = 0;
 };
-text_size unpacked_size(const fs::path& path) {
+text_size unpacked_size(const fs::path& path, std::optional<std::size_t> unpack_limit) {
   text_size size;
   bool ended = true;
-  io::for_gzip_pieces(path, [&](std::string_view piece) {
+  const auto take = [&](std::string_view piece) {
     if (piece.empty()) return;
     size.bytes += static_cast<double>(piece.size());
     size.lines += static_cast<double>(std::ranges::count(piece, '\n'));
     ended = piece.back() == '\n';
-  });
+  };
+  io::for_gzip_pieces(path, take, unpack_limit);
   if (!ended) ++size.lines;
   return size;
 }
@@ -186,7 +188,18 @@ std::vector<std::pair<std::string, global_index>> counted_vertices(const std::st
   return counts;
 }
 
-need memory_needed(const std::string& in, format from, format to, changes wanted, int threads) {
+double table_bytes(const vertex_tables& tables) {
+  double bytes = 0;
+  for (const std::string& path : {tables.features, tables.labels, tables.split}) {
+    std::error_code status;
+    const std::uintmax_t size = path.empty() ? 0 : fs::file_size(path, status);
+    if (!status) bytes += 16 * static_cast<double>(size);  // a number may have two bytes, a row may, too
+  }
+  return bytes;
+}
+
+need memory_needed(const std::string& in, format from, format to, changes wanted, int threads,
+                   std::optional<std::size_t> unpack_limit) {
   double entries = 0, text = 0, vertices = 0;
   switch (from) {
     case format::matrix_market: {
@@ -200,7 +213,7 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
       entries = static_cast<double>(lines_of(io::text_source(fs::path(in)), threads));
       break;
     case format::packed_edges: {
-      const text_size size = unpacked_size(in);
+      const text_size size = unpacked_size(in, unpack_limit);
       text = 3 * size.bytes;  // while it grows
       entries = size.lines;
       break;
@@ -232,7 +245,7 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
     case format::ogb:
       for (const fs::directory_entry& file : fs::directory_iterator(fs::path(in) / "raw")) {
         if (file.path().extension() != ".gz") continue;
-        const text_size size = unpacked_size(file.path());
+        const text_size size = unpacked_size(file.path(), unpack_limit);
         text = std::max(text, size.bytes);
         if (file.path().filename() == "edge.csv.gz") entries = size.lines;
       }

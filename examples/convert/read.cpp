@@ -110,28 +110,29 @@ graph from_folder(const std::string& path) {
   return g;
 }
 
-graph from_ogb(const std::string& path, int threads) {
+graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> unpack_limit) {
   graph g;
-  g.data = io::load_ogb(path, io::inverse_edges::omitted, threads);
+  g.data = io::load_ogb(path, io::inverse_edges::omitted, threads, unpack_limit);
   g.shape = {g.data->vertices, g.data->vertices};
   g.edges = std::move(g.data->edges.edit());
   return g;
 }
 
-graph read_as(const std::string& path, format from, io::further_columns further, int threads) {
+graph read_as(const std::string& path, format from, io::further_columns further, int threads,
+              std::optional<std::size_t> unpack_limit) {
   switch (from) {
     case format::matrix_market: {
       auto a = io::read_matrix_market(path, threads);
       return from_entries(a.shape, std::move(a.entries));
     }
     case format::npz: {
-      auto a = io::read_sparse_npz(path);
+      auto a = io::read_sparse_npz(path, unpack_limit);
       return from_entries(a.shape, std::move(a.entries));
     }
     case format::edges:
       return from_list(io::read_edge_list(path, threads, further));
     case format::packed_edges:
-      return from_list(io::parse_edge_list(io::read_gzip(path), path, threads, further));
+      return from_list(io::parse_edge_list(io::read_gzip(path, unpack_limit), path, threads, further));
     case format::metis:
       return from_metis(io::read_metis_graph(path, threads));
     case format::blocked:
@@ -141,7 +142,7 @@ graph read_as(const std::string& path, format from, io::further_columns further,
     case format::folder:
       return from_folder(path);
     case format::ogb:
-      return from_ogb(path, threads);
+      return from_ogb(path, threads, unpack_limit);
   }
   return {};
 }
@@ -232,9 +233,11 @@ void keep_largest_component(graph& g) {
 
 }  // namespace
 
-graph read_graph(const std::string& path, format from, changes wanted, int threads) {
-  graph g = read_as(path, from,
-                    wanted.unweighted ? io::further_columns::ignored : io::further_columns::weights, threads);
+graph read_graph(const std::string& path, format from, changes wanted, int threads,
+                 std::optional<std::size_t> unpack_limit) {
+  graph g =
+      read_as(path, from, wanted.unweighted ? io::further_columns::ignored : io::further_columns::weights,
+              threads, unpack_limit);
   if (wanted.unweighted) g.weights = {};
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)

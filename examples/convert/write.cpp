@@ -132,11 +132,9 @@ void write_vertices(const fs::path& dir, const io::dataset& data) {
                                                                  static_cast<std::size_t>(data.features)));
     write_array(dir / "features.npy", {n, data.features}, values);
   }
-  if (data.multi_label)
-    write_array(dir / "labels.npy", {n, data.classes}, data.label_matrix);
-  else
-    write_array(dir / "labels.npy", {n}, data.labels);
-  write_array(dir / "split.npy", {n}, data.split);
+  if (!data.label_matrix.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.label_matrix);
+  if (!data.labels.empty()) write_array(dir / "labels.npy", {n}, data.labels);
+  if (!data.split.empty()) write_array(dir / "split.npy", {n}, data.split);
 }
 
 /// Also where it is a link to nothing, which its reader refuses.
@@ -200,7 +198,8 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   if (g.data) write_vertices(dir, *g.data);
   const auto has = [&](const std::string& name) {
     if (!g.data) return is_there(source / name);
-    return name == "features.npy" ? g.data->features > 0 : name != "features_csr.npz";
+    return name != "features_csr.npz" &&
+           (name == "features.npy" ? g.data->features > 0 : !g.data->split.empty());
   };
   for (const std::string name : vertex_files)
     if (!g.data && !in_place && has(name)) copy_whole(source / name, dir / name, g.shape.rows);
@@ -208,11 +207,6 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
     if (!has(name)) remove_old(dir / name, say);
   if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
   if (g.ids.empty()) remove_old(dir / "ids.npy", say);
-}
-
-bool has_vertex_files(const fs::path& source) {
-  return fs::is_directory(source) &&
-         std::ranges::any_of(vertex_files, [&](const char* name) { return is_there(source / name); });
 }
 
 /// What an edge list with a weight that is not finite would be refused for.
@@ -296,6 +290,12 @@ void write_as(const std::string& path, format to, graph g, const std::string& so
 }
 
 }  // namespace
+
+bool has_vertex_files(const std::string& path) {
+  std::error_code status;
+  return fs::is_directory(path, status) &&
+         std::ranges::any_of(vertex_files, [&](const char* name) { return is_there(fs::path(path) / name); });
+}
 
 partita::matrix_shape write_graph(const std::string& path, format to, graph g, const std::string& source,
                                   int parts, const teller& say) {

@@ -54,6 +54,7 @@ predict_command parse_command(int argc, char** argv) {
   words(app.add_option("--precision", c.precision, "floating-point type (default: the model's)"),
         {"f32", "f64"});
   add_timeout(app, c.timeout);
+  add_unpack_limit(app, c.unpack_limit);
   app.add_flag("--quiet", c.quiet, "print nothing");
   show_defaults(app);
   parse(app, argc, argv);
@@ -69,13 +70,15 @@ partita::global_index embedding_rows(const partita::io::safetensors_file& file) 
 
 /// The graph, with as many classes as the model. Throws input_error when the model does not fit it.
 partita::io::dataset data_for(const partita::nn::saved_model& model,
-                              const partita::io::safetensors_file& file, const std::string& name) {
+                              const partita::io::safetensors_file& file, const predict_command& c) {
+  const std::string& name = c.data;
   using partita::io::vertex_data;
   const bool learned = model.options.embedding > 0;
   const partita::global_index rows = learned ? embedding_rows(file) : 0;
   partita::io::dataset data = is_built_in(name) ? partita::io::karate_club()
-                              : learned         ? partita::io::load_dataset(name, vertex_data::edges, rows)
-                                                : partita::io::load_dataset(name, vertex_data::features);
+                              : learned
+                                  ? partita::io::load_dataset(name, vertex_data::edges, rows)
+                                  : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit);
   const auto refuse = [&](const std::string& has, const std::string& needs) {
     throw partita::input_error(file.name() + " does not fit " + name + ": the model has " + needs +
                                ", and the data " + has);
@@ -94,7 +97,7 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
 prediction_task task_of(predict_command& c) {
   partita::io::safetensors_file file = partita::io::load_safetensors(c.model);
   partita::nn::saved_model model = partita::nn::saved_model_of(file);
-  partita::io::dataset data = data_for(model, file, c.data);
+  partita::io::dataset data = data_for(model, file, c);
   if (c.precision.empty()) c.precision = model.precision;
   const bool has_labels = !data.split.empty();
   return {std::move(file), std::move(model), std::move(data), has_labels};

@@ -22,7 +22,8 @@ struct predict_command {
   std::string device = "cpu";
   std::string precision;  ///< of the model, where none is given
   bool quiet = false;
-  std::optional<double> timeout;  ///< of a wait, in seconds
+  std::optional<std::size_t> unpack_limit;  ///< bytes of an array of features
+  std::optional<double> timeout;            ///< of a wait, in seconds
 };
 
 /// A model and the graph on which it predicts.

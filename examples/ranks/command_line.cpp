@@ -24,6 +24,18 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
       ->option_text("SECONDS");
 }
 
+CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit) {
+  const auto take = [&limit](const std::string& size) {
+    limit = static_cast<std::size_t>(bytes_of("--unpack-limit", size));
+  };
+  return app
+      .add_option_function<std::string>(
+          "--unpack-limit", take,
+          "refuse a packed file, or an array of an .npz, that unpacks to more\n(default: a quarter of the "
+          "memory that is free)")
+      ->option_text("SIZE");
+}
+
 void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,
                      std::optional<std::string>& mesh) {
   words(

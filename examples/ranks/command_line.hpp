@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -42,6 +43,9 @@ CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed)
 
 /// --timeout, the limit of a wait for other ranks.
 CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
+
+/// --unpack-limit, the bytes to which a packed file may be unpacked.
+CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit);
 
 /// --policy, --ranks and --mesh, for one policy on one mesh.
 void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,

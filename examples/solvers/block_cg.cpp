@@ -20,13 +20,13 @@ namespace {
 using small_matrix = dense<double, replicated, host>;
 
 /// L + I of a graph; any other matrix as it is.
-matrix_file read_system(const std::string& path) {
-  matrix_file a = read_square(path);
+matrix_file read_system(const std::string& path, unpack_limit limit) {
+  matrix_file a = read_square(path, limit);
   if (!a.is_edge_list) {
     require_symmetric(a);
     return a;
   }
-  a = read_graph(path);
+  a = read_graph(path, limit);
   const std::vector<triplet<double>> edges = std::move(a.entries);
   a.entries.clear();
   for (global_index v = 0; v < a.shape.rows; ++v) a.entries.push_back({v, v, 1});

@@ -33,9 +33,9 @@ matrix_file from_edges(partita::io::edge_list list) {
 /// Text is parsed by as many threads as the process has cores.
 int parsers() { return partita::comm::count(partita::comm::usable_cores()); }
 
-matrix_file read_market(const std::string& path) {
+matrix_file read_market(const std::string& path, unpack_limit limit) {
   auto from = path.ends_with(".gz")
-                  ? partita::io::parse_matrix_market(partita::io::read_gzip(path), path, parsers())
+                  ? partita::io::parse_matrix_market(partita::io::read_gzip(path, limit), path, parsers())
                   : partita::io::read_matrix_market(path, parsers());
   matrix_file a;
   a.shape = from.shape;
@@ -44,9 +44,9 @@ matrix_file read_market(const std::string& path) {
   return a;
 }
 
-matrix_file read_edges(const std::string& path) {
+matrix_file read_edges(const std::string& path, unpack_limit limit) {
   return from_edges(path.ends_with(".gz")
-                        ? partita::io::parse_edge_list(partita::io::read_gzip(path), path, parsers())
+                        ? partita::io::parse_edge_list(partita::io::read_gzip(path, limit), path, parsers())
                         : partita::io::read_edge_list(path, parsers()));
 }
 
@@ -75,15 +75,16 @@ global_index matrix_file::id(global_index i) const {
 
 void matrix_file::fail(const std::string& what) const { throw partita::input_error(path + ": " + what); }
 
-matrix_file read_matrix(const std::string& path) {
+matrix_file read_matrix(const std::string& path, unpack_limit limit) {
   partita::io::detail::name_of_file(path);
   matrix_file a;
   if (path.ends_with(".npz")) {
-    auto from = partita::io::read_sparse_npz(path);
+    auto from = partita::io::read_sparse_npz(path, limit);
     a.shape = from.shape;
     a.entries = std::move(from.entries);
   } else {
-    a = path.ends_with(".mtx") || path.ends_with(".mtx.gz") ? read_market(path) : read_edges(path);
+    a = path.ends_with(".mtx") || path.ends_with(".mtx.gz") ? read_market(path, limit)
+                                                            : read_edges(path, limit);
   }
   a.path = path;
   if (static_cast<std::size_t>(std::max(a.shape.rows, a.shape.cols)) >
@@ -98,8 +99,8 @@ matrix_file read_matrix(const std::string& path) {
   return a;
 }
 
-matrix_file read_square(const std::string& path) {
-  matrix_file a = read_matrix(path);
+matrix_file read_square(const std::string& path, unpack_limit limit) {
+  matrix_file a = read_matrix(path, limit);
   if (a.shape.rows != a.shape.cols) a.fail("the matrix is " + to_string(a.shape) + ", not square");
   return a;
 }
@@ -118,8 +119,8 @@ void require_symmetric(matrix_file& a) {
   }
 }
 
-matrix_file read_graph(const std::string& path) {
-  matrix_file a = read_square(path);
+matrix_file read_graph(const std::string& path, unpack_limit limit) {
+  matrix_file a = read_square(path, limit);
   if (a.is_edge_list) {
     const std::vector<triplet<double>> reversed = transpose(a.entries);
     a.entries.insert(a.entries.end(), reversed.begin(), reversed.end());

@@ -2,11 +2,16 @@
 #pragma once
 /// Sparse matrices and graphs in files.
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "partita/base/index.hpp"
 #include "partita/base/triplet.hpp"
+
+/// The bytes to which a packed file may be unpacked, see partita::io::most_unpacked.
+using unpack_limit = std::optional<std::size_t>;
 
 /// A matrix as a file has it.
 struct matrix_file {
@@ -26,10 +31,10 @@ struct matrix_file {
 /// The matrix in a file, by the ending of its name: .npz, of scipy.sparse.save_npz in csr, csc or coo; .mtx,
 /// Matrix Market; otherwise an edge list, where the edge u -> v is its weight or 1 at (u, v). The last two
 /// may end in .gz. Throws input_error naming the file and, in text, the line.
-matrix_file read_matrix(const std::string& path);
+matrix_file read_matrix(const std::string& path, unpack_limit limit);
 
 /// The same. Throws input_error unless it is square.
-matrix_file read_square(const std::string& path);
+matrix_file read_square(const std::string& path, unpack_limit limit);
 
 /// Adds up the entries at one place and drops zeros. Throws input_error unless A = A^T.
 void require_symmetric(matrix_file& a);
@@ -37,4 +42,4 @@ void require_symmetric(matrix_file& a);
 /// The weights of an undirected graph, each edge at (u, v) and (v, u), without loops. Of an edge list: 1 for
 /// u -> v, v -> u or both, given once or often. Of another matrix: the absolute values off its diagonal.
 /// Throws input_error when that matrix is not symmetric.
-matrix_file read_graph(const std::string& path);
+matrix_file read_graph(const std::string& path, unpack_limit limit);

@@ -19,8 +19,8 @@ constexpr double damping = 0.85;
 
 double quotient(double a, double b) { return b > 0 ? a / b : 0; }
 
-matrix_file read_links(const std::string& path) {
-  matrix_file a = read_square(path);
+matrix_file read_links(const std::string& path, unpack_limit limit) {
+  matrix_file a = read_square(path, limit);
   for (const triplet<double>& e : a.entries)
     if (e.value < 0)
       a.fail("the weight of " + std::to_string(a.id(e.row)) + " -> " + std::to_string(a.id(e.col)) +

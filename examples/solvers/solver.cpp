@@ -37,6 +37,7 @@ command parse_command(int argc, char** argv, const description& d) {
                  "SciPy matrix (.npz)")
       ->required()
       ->option_text("FILE");
+  add_unpack_limit(app, c.limit);
   add_arrangement(app, c.policy, c.ranks, c.mesh);
   words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
       ->capture_default_str();
@@ -228,7 +229,7 @@ void require_degrees(const matrix_file& file, std::span<const double> degrees) {
 }
 
 int run_solver(int argc, char** argv, const description& d,
-               const std::function<matrix_file(const std::string&)>& read,
+               const std::function<matrix_file(const std::string&, unpack_limit)>& read,
                const std::function<solution(const problem&)>& solve) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   const command c = parse_command(argc, argv, d);
@@ -242,7 +243,7 @@ int run_solver(int argc, char** argv, const description& d,
           if (first) require_writable(c);
         });
         matrix_file file;
-        together(world, [&] { file = read(c.matrix); });
+        together(world, [&] { file = read(c.matrix, c.limit); });
         const outcome o = solve_on(world, how, file, c, solve);
         if (first) tell(d, c, file, o);
         return 0;
@@ -256,7 +257,7 @@ int run_solver(int argc, char** argv, const description& d,
   require_writable(c);
   const int ranks = c.ranks.value_or(1);
   const arrangement how = *arrangement_of(c.policy, c.mesh, {}, ranks);
-  const matrix_file file = read(c.matrix);
+  const matrix_file file = read(c.matrix, c.limit);
   run_threads(d.name, ranks, c.timeout, [&](const partita::communicator& world) {
     const outcome o = solve_on(world, how, file, c, solve);
     if (world.rank() == 0) tell(d, c, file, o);

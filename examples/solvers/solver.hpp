@@ -18,6 +18,7 @@
 /// What a command line asks for.
 struct command {
   std::string matrix{};
+  unpack_limit limit{};  ///< of the matrix
   std::string policy = "grid_2d";
   std::optional<int> ranks{};
   std::optional<std::string> mesh{};  ///< "RxCxD"
@@ -89,5 +90,5 @@ std::vector<double> first_columns(const std::vector<double>& values, partita::gl
 /// results and writes the files asked for. Returns 0; 1 when the work fails, with one line on stderr; 2 when
 /// the command line is wrong.
 int run_solver(int argc, char** argv, const description& d,
-               const std::function<matrix_file(const std::string&)>& read,
+               const std::function<matrix_file(const std::string&, unpack_limit)>& read,
                const std::function<solution(const problem&)>& solve);

@@ -49,7 +49,8 @@ partita::io::dataset load(const command& c, const partita::communicator& world) 
       c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels;
   const bool tells = world.rank() == 0 && !c.quiet;
   return partita::io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
-                                   tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress());
+                                   tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
+                                   c.unpack_limit);
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.

@@ -126,6 +126,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["device"] = c.device;
   j["threads"] = c.threads.value();
   if (c.memory) j["memory"] = *c.memory;
+  if (c.unpack_limit) j["unpack-limit"] = *c.unpack_limit;
   if (!c.far.empty()) j["far"] = absolute(std::filesystem::path(c.far)).lexically_normal().string();
   if (c.reproducible) j["reproducible"] = true;
   return j;

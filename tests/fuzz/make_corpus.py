@@ -137,6 +137,7 @@ def text_files():
         "empty": "",
         "commas": "," * 4500 + "\n" + "," * 4500 + "\n",
         "columns": "1\n" * 4500,
+        "names": "\ufeff,\"x\",label\n0,1,nan\n",
         "wide_and_blank": "," * 4500 + "\n" * 4500,
     }
     parts = {

@@ -24,6 +24,12 @@ TEST_CASE("csv: whole and real numbers, by any number of threads") {
     CHECK(b.values[4] < 0);
     CHECK(b.values[5] == 7);
   }
+  const auto named =
+      io::parse_csv<double>("\xef\xbb\xbf\n,\"x\",label\n0,nan,2\n1,3,4\n", "m", 2);  // names are skipped
+  CHECK(named.rows == 2);
+  CHECK(named.cols == 3);
+  CHECK(named.values[5] == 4);
+  CHECK(io::parse_csv<double>("nan,inf\n,\n", "m").rows == 2);  // these are numbers, or none
   CHECK(io::parse_csv<float>("", "m").rows == 0);
   CHECK(io::parse_csv<float>("\n\n", "m").rows == 0);
 }
@@ -40,10 +46,13 @@ TEST_CASE("csv: malformed lines are named") {
   CHECK(refused(std::int64_t{}, "1\n2.5\n") == "m:2: expected 1 whole number, found \"2.5\"");
   CHECK(refused(std::int64_t{}, "1,2\n3,\n") ==
         "m:2: expected 2 whole numbers and commas between, found \"3,\"");
-  CHECK(refused(1.0, "source\n") == "m:1: expected 1 number, found \"source\"");
-  CHECK(refused(1.0f, "1\n1e99\n") == "m:2: expected 1 number, found \"1e99\"");
+  CHECK(refused(1.0, "source\ntarget\n") == "m:2: expected 1 number, found \"target\"");
+  CHECK(refused(1.0, "source,1\n") == "m:1: expected 2 numbers and commas between, found \"source,1\"");
+  CHECK(refused(1.0f, "1\n1e99\n") == "m:2: 1e99 is beyond the numbers of 32 bits");
   CHECK(refused(std::int64_t{}, "9223372036854775808\n") ==
-        "m:1: expected 1 whole number, found \"9223372036854775808\"");
+        "m:1: 9223372036854775808 is larger than 9223372036854775807");
+  const std::string text = "a,b\n\n1,2\n\n3,4\n";
+  CHECK(complaint(folder.dir, [&] { io::fail_at_row({text, folder / "m"}, 1, "no"); }) == "m:5: no");
 }
 
 }  // namespace test_csv

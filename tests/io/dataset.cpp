@@ -253,6 +253,11 @@ TEST_CASE("dataset: splits, edges and weights that cannot be used") {
   CHECK(edges({2, 3}, {0, 1, 2, 3, 0, 1}) ==
         "edges.npy: expected two vertices in each row, found the shape 2 x 3");
   CHECK(edges({4}, {0, 1, 2, 3}) == "edges.npy: expected two vertices in each row, found the shape (4,)");
+  io::write_npy(folder / "edges.npy", {2, 2}, std::vector<std::uint64_t>{0, 1, 2, 3});
+  CHECK(folder.complaint() == "");
+  io::write_npy(folder / "edges.npy", {2, 2}, std::vector<std::uint64_t>{0, 1, 2, ~std::uint64_t{0}});
+  CHECK(folder.complaint() ==
+        "edges.npy: row 1, column 1, is 18446744073709551615, larger than 9223372036854775807");
   io::write_npy(folder / "edges.npy", {2, 2}, std::vector<float>{0, 1, 2, 3});
   CHECK(folder.complaint() == "edges.npy: expected int64 values, found float32");
   CHECK(edges({0, 2}, {}) == "");

@@ -90,7 +90,11 @@ TEST_CASE("gzip: no more is unpacked than the file's size calls for") {
   const std::string zeros(1 << 20, '0'), packed = gzip(zeros);
   CHECK(io::unpack_gzip(packed, "m", zeros.size()) == zeros);
   CHECK(complaint(folder.dir, [&] { io::unpack_gzip(packed, folder / "m", zeros.size() - 1); }) ==
-        "m: is not unpacked beyond 1048575 bytes");
+        "m: has more than 1048575 bytes, the limit of what is unpacked, which unpack_limit or --unpack-limit "
+        "SIZE sets; by default it is a quarter of the free memory");
+  write_text(folder / "m", packed);
+  CHECK(io::read_gzip(folder / "m", zeros.size()) == zeros);
+  CHECK(complaint(folder.dir, [&] { io::read_gzip(folder / "m", 10); }).starts_with("m: has more than 10 "));
   CHECK(io::unpack_gzip(packed, "m") == zeros);  // packs 1000 times
   const std::size_t gibibyte = std::size_t{1} << 30;
   CHECK(io::most_unpacked(gibibyte) <= io::available_memory() / 3);

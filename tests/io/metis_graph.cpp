@@ -109,6 +109,11 @@ TEST_CASE("METIS graphs: malformed ones are refused with their line") {
   CHECK(refused("2 1\n2\n3\n") == "g:3: expected neighbours from 1 to 2, found \"3\"");
   CHECK(refused("2 1\n2\n0\n") == "g:3: expected neighbours from 1 to 2, found \"0\"");
   CHECK(refused("2 1\n2\n-1\n") == "g:3: expected neighbours, found \"-1\"");
+  CHECK(refused("2 1\n2\n18446744073709551615\n") ==
+        "g:3: 18446744073709551615 is larger than 9223372036854775807");
+  CHECK(refused("9223372036854775808 1\n") == "g:1: 9223372036854775808 is larger than 9223372036854775807");
+  CHECK(refused("2 1 1\n2 -9223372036854775809\n1 1\n") ==
+        "g:2: -9223372036854775809 is smaller than -9223372036854775808");
   CHECK(refused("2 1\n2 x\n1\n") == "g:2: expected neighbours, found \"2 x\"");
   CHECK(refused("2 1 1\n2\n1\n") == "g:2: expected a weight after each neighbour, found \"2\"");
   CHECK(refused("2 1 1\n2 0\n1 0\n") == "g:2: expected positive weights of edges, found \"2 0\"");

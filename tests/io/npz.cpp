@@ -81,9 +81,12 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
         "m.npz: indptr runs from 1 to 4 instead of 0 to 4");
   CHECK(read_with("indptr", npy_text(int64s{0, 3, 2, 4})) == "m.npz: indptr decreases at row 1");
   CHECK(read_with("indptr", npy_text(std::vector<float>{0, 2, 2, 4})) ==
-        "m.npz, entry indptr: expected int32 or int64 values, found float32");
+        "m.npz, entry indptr: expected int32, int64 or uint64 values, found float32");
   CHECK(read_with("indices", npy_text(int64s{1, 3, 4, 0})) == "m.npz: row 2 has an entry in column 4 of 4");
   CHECK(read_with("indices", npy_text(int64s{1, -3, 0, 0})) == "m.npz: row 0 has an entry in column -3 of 4");
+  CHECK(read_with("indices", npy_text(std::vector<std::uint64_t>{1, 3, 0, 0})) == "");
+  CHECK(read_with("indices", npy_text(std::vector<std::uint64_t>{1, 3, 0, ~std::uint64_t{0}})) ==
+        "m.npz, entry indices: row 3 is 18446744073709551615, larger than 9223372036854775807");
   CHECK(read_with("indices", npy_text({2, 2}, int64s{1, 3, 0, 0})) ==
         "m.npz, entry indices: expected a vector, found the shape 2 x 2");
   CHECK(read_with("data", npy_text({2, 2}, std::vector<float>{1, 2, 3, 3})) ==
@@ -165,6 +168,12 @@ TEST_CASE("npz: what packs well is read, and no more is unpacked than the counts
   csr["indptr"] = npy_text(std::vector<std::int32_t>{0, 1 << 20, 1 << 20, 1 << 20});
   write_npz(folder / "m.npz", csr);
   CHECK(io::read_csr_npz(folder / "m.npz").values.size() == std::size_t{1} << 20);
+  const std::size_t bytes = (std::size_t{4} << 20) + 128;
+  CHECK(io::read_sparse_npz(folder / "m.npz", bytes).entries.size() == std::size_t{1} << 20);
+  CHECK(complaint(folder.dir, [&] { io::read_csr_features(folder / "m.npz", bytes - 1); }) ==
+        "m.npz, entry indices: takes 4194432 bytes, more than 4194431 bytes, the limit of what is unpacked, "
+        "which "
+        "unpack_limit or --unpack-limit SIZE sets; by default it is a quarter of the free memory");
   csr["shape"] = npy_text(std::vector<std::int64_t>{3, std::int64_t{1} << 60});
   write_npz(folder / "m.npz", csr);
   CHECK(complaint(folder.dir, [&] { io::read_csr_features(folder / "m.npz"); }) ==

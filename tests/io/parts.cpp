@@ -118,7 +118,7 @@ TEST_CASE("parts: malformed files are named, with the line") {
   CHECK(of_text("0\n1 1\n0\n") == "p:2: expected the number of a part, found \"1 1\"");
   CHECK(of_text("0\n\n1\n0\n") == "p:2: expected the number of a part, found \"\"");
   CHECK(of_text("0\n99999999999999999999\n0\n") ==
-        "p:2: expected the number of a part, found \"99999999999999999999\"");
+        "p:2: part 99999999999999999999 is larger than 9223372036854775807");
   const auto of_array = [&](const std::vector<global_index>& shape, const auto& values) {
     io::write_npy(folder / "p.npy", shape, values);
     return said("p.npy");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts graphs between all formats, and compares them as SciPy, NumPy and this script read them.
 
-usage: convert.py PROGRAM"""
+usage: convert.py PROGRAM [TRAIN]"""
 import gzip
 import os
 import re
@@ -24,8 +24,8 @@ def ring(n, weighted):
 
 
 class Formats:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
+    def __init__(self, program, train, folder):
+        self.program, self.train, self.folder = program, train, folder
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -185,6 +185,47 @@ class Formats:
         self.convert(self.path("d"), self.path("e"))
         assert numpy.load(os.path.join(self.path("e"), "features.npy")).tolist() == load("features.npy").tolist()
 
+    def tables(self):
+        """CSV tables make a folder that train takes."""
+        gaps, path = self.write("v.txt", "30 1412\n3 30\n1412 7\n"), self.path("v")
+        load = lambda name: numpy.load(os.path.join(path, name)).tolist()
+        csv = lambda text: self.write("v.csv", text)
+        features = self.write("f.csv", "\ufeff,x,y\n7,1,2\n3,0.5,-1\n99,0,0\n\n1412,3,4\n30,5,6\n")
+        said = self.convert(gaps, path, "--features", features, "--labels", csv("id,label\n3,0\n7,1\n30,1\n1412,0\n"))
+        assert "f.csv: the first column is taken for the ids" in said and "split.npy: 3 vertices for training, 0 for validation and 1 for test" in said and "5 x 5" in said, said
+        assert load("ids.npy") == [3, 7, 30, 99, 1412] and load("edges.npy") == [[2, 4], [0, 2], [4, 1]]
+        assert load("features.npy") == [[0.5, -1], [1, 2], [5, 6], [0, 0], [3, 4]]
+        assert load("labels.npy") == [0, 1, 1, -1, 0] and load("split.npy")[3] == 0 and 1 in load("split.npy")
+        if self.train:
+            subprocess.run([self.train, "--data", path, "--model", "gcn", "--epochs", "2", "--quiet"], check=True, timeout=60)
+        self.refused(1, "v: has features, labels or a split of its own", path, self.path("w"), "--labels", features)
+        self.convert(gaps, path, "--largest-component", "--features", features, "--labels", csv("7,1,0\n3,0,1\n"), "--split", self.write("s.csv", "3,1\n7,2\n"))
+        assert load("ids.npy") == [3, 7, 30, 1412] and load("labels.npy") == [[0, 1], [1, 0], [0, 0], [0, 0]] and load("split.npy") == [1, 2, 0, 0]
+        plain = self.write("p.txt", "0 2\n2 4\n")  # row v is vertex v, also of those without edges
+        self.convert(plain, path, "--features", csv("1\n2\n3\n4\n5\n6\n"))
+        assert load("features.npy") == [[k] for k in range(1, 7)] and load("edges.npy") == [[0, 2], [2, 4]] and sorted(os.listdir(path)) == ["edges.npy", "features.npy"]
+        market = self.write("p.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+        for option, of, text, sentence in (
+                ("features", plain, "1\n2\n", r"csv: has no row for vertex 2, as it has 2 rows, and row v, from 0, is vertex v"),
+                ("labels", plain, "0\n1\n", r"csv: has no row for vertex 2"),
+                ("features", gaps, "3,1\n7,2\n30,1e39\n1412,0\n", r"csv:3: feature 0 is 1e\+39, which is no finite number of 32 bits"),
+                ("features", gaps, "i,x\n3,1\n7,2\n30,\n1412,0\n", r"csv:4: feature 0 is nan"),
+                ("features", gaps, "i,x\n3,1\n7,2\n30,1\n1412,0\n\n7,1\n", r"csv:7: vertex 7 has come before"),
+                ("features", gaps, "3,1\n7,x\n", r'csv:2: expected 2 numbers and commas between, found "7,x"'),
+                ("features", market, "1\n2\n3\n", r"csv:3: vertex 2 is not in .*p.mtx"),
+                ("features", market, "", r"csv: has no rows"),
+                ("labels", market, "0\n1.5\n", r"csv:2: the label 1.5 is no class, a whole number from 0 to 1, or -1 or nothing"),
+                ("labels", market, "0\n2\n", r"csv:2: the label 2 is no class"),
+                ("labels", plain, "0,1\n0,7\n0,1\n0,0\n0,0\n", r"csv:2: the label 7 is neither 0 nor 1"),
+                ("labels", market, "-1\n-1\n", r"csv: no vertex has a label")):
+            self.refused(1, sentence, of, self.path("w"), "--" + option, csv(text))
+        for text, sentence in (("3,1\n30,2\n", r"s.csv:2: vertex 30 is in the split, but has no label"), ("3,4\n", r"s.csv:1: the split 4 is not 1 \(training\)"), ("3,2\n", r"s.csv: no vertex is in the training set"), ("3,1,1\n", "s.csv: expected one column")):
+            self.refused(1, sentence, gaps, self.path("w"), "--labels", csv("3,1\n7,1\n"), "--split", self.write("s.csv", text))
+        assert not os.path.exists(self.path("w"))
+        self.refused(2, "--features, --labels and --split are for a folder, which .*w.npz is not", plain, self.path("w.npz"), "--labels", features)
+        self.refused(2, "--split goes with --labels", plain, self.path("w"), "--split", features)
+        self.refused(1, "more than --memory 33M", plain, self.path("w"), "--memory", "33M", "--features", csv("1\n" * 99999))
+
     def stale(self):
         """What an output had before goes, and only when the new one is there."""
         gaps, dense, both = self.write("s.txt", "3\t30\t2\n30\t3\t0.5\n"), self.write("t.txt", "0 1\n1 2\n"), self.path("s")
@@ -268,8 +309,13 @@ class Formats:
         for vertex in (2**62, 2**63 - 1, 2**40):
             numpy.save(self.path("huge.npy"), numpy.array([[0, 1], [0, vertex]]))
             self.refused(1, f"huge.npy: row 1 has the vertex {vertex}, and a graph that is converted has no more", self.path("huge.npy"), self.path("x.npz"))
+        numpy.save(self.path("huge.npy"), numpy.array([[0, 1], [0, 2**64 - 1]], "uint64"))
+        self.refused(1, "huge.npy: row 1, column 1, is 18446744073709551615, larger than 9223372036854775807", self.path("huge.npy"), self.path("x.npz"))
         numpy.save(self.path("huge.npy"), numpy.array([[0, -1]]))
         self.refused(1, "row 0 has a negative vertex", self.path("huge.npy"), self.path("x.npz"))
+        packed = self.write("packed.txt.gz", gzip.compress(b"0 1\n" * 10**6))
+        self.refused(1, "packed.txt.gz: has more than 1048576 bytes, the limit of what is unpacked, which .* or --unpack-limit SIZE sets", packed, self.path("x.npz"), "--unpack-limit", "1M")
+        self.convert(packed, self.path("x.npz"), "--unpack-limit", "4M")
         for texts in (["0 1\n", "1 2\n"], ["0 1\n1 2"], ["0 1\n" * 30000, "1 2\n"]):  # members of a packed file
             packed = self.write("members.txt.gz", b"".join(gzip.compress(text.encode()) for text in texts))
             lines = len("".join(texts).splitlines())
@@ -313,16 +359,16 @@ class Formats:
         self.refused(1, "cannot be written", one_way, self.path("no/x.npz"))
 
 
-def main(program):
+def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
-        formats = Formats(program, folder)
+        formats = Formats(program, train, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.errors, formats.check_dialects):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.tables, formats.errors, formats.check_dialects):
             test()
-    print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders and errors")
+    print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -125,6 +125,11 @@ class DamagedData(ProgramCase):
                 lines = done.stderr.splitlines()
                 self.assertTrue(done.returncode in (0, 1) and len(lines) in (done.returncode, 1), f"{name}, byte {byte}: {done.stderr}")
 
+    def test_what_is_unpacked_has_a_limit(self):
+        content = FILES["features_csr.npz"]
+        self.refused("features_csr.npz", content, "more than --unpack-limit", "--unpack-limit", "200")
+        self.assertEqual(self.run_with("features_csr.npz", content, "--unpack-limit", "1K").returncode, 0)
+
     def test_numbers_that_are_none_of_the_graph(self):
         self.refused("edges.npy", DATA["edges.npy"][:-8] + struct.pack("<q", VERTICES), "a vertex too many")
         self.refused("labels.npy", DATA["labels.npy"][:-8] + struct.pack("<q", 1 << 60), "a class too many")

@@ -297,6 +297,8 @@ class Solvers(ProgramCase):
         bad('b.txt:2: expected two vertex ids, found "1 x"', "b.txt", "0 1\n1 x\n")
         bad('b.txt.gz:1: expected two vertex ids, found "0"', "b.txt.gz", gzip.compress(b"0\n"))
         bad("b.txt.gz: cannot be unpacked", "b.txt.gz", gzip.compress(self.graph.text.encode())[:-20])
+        packed = self.file("b.txt.gz", gzip.compress(self.graph.text.encode()))
+        self.refused(1, "b.txt.gz: has more than 10 bytes, the limit of what is unpacked", "pagerank", "--matrix", packed, "--unpack-limit", "10")
         bad("b.txt: has no edges", "b.txt", "# none\n")
         bad("b.mtx:1: expected %%MatrixMarket matrix", "b.mtx", "3 3 1\n")
         bad('b.mtx:1: a matrix that is "dense" is not read, only coordinate, array', "b.mtx", "%%MatrixMarket matrix dense real general\n")

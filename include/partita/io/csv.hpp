@@ -31,24 +31,56 @@ struct number_table {
 
 namespace detail {
 
-/// Parses lines of as many numbers as the first line that is not blank.
+/// Whether the fields of a line are names of columns: none is a number, and one at least begins as a name.
+inline bool are_column_names(std::string_view line) {
+  bool any = false;
+  const char* const end = line.data() + line.size();
+  for (const char* at = line.data();; ++at) {
+    skip_blanks(at);
+    const char* rest = at;
+    double number = 0;
+    const bool is_number = take_real(rest, end, number) != std::errc::invalid_argument;
+    if (is_number && (skip_blanks(rest), *rest == ',' || at_line_end(rest))) return false;
+    const char first = *at;
+    const bool is_name = ('a' <= first && first <= 'z') || ('A' <= first && first <= 'Z') || first == '_' ||
+                         first == '"' || first == '\'';
+    if (!is_name && first != ',' && !at_line_end(at)) return false;
+    any |= is_name;
+    at = std::find(at, end, ',');
+    if (at == end) return any;
+  }
+}
+
+/// Parses lines of as many numbers as the first line that is neither blank nor names of columns.
 template <class T>
 class csv_lines {
  public:
-  explicit csv_lines(const text_source& text) {
-    for_blocks(text, {0, static_cast<global_index>(text.size())}, [&](const text_block& block) {
-      for (std::size_t begin = 0, next; cols_ == 0 && begin < block.lines.size(); begin = next) {
-        next = block.lines.find('\n', begin) + 1;
-        const char* at = block.lines.data() + begin;
-        skip_blanks(at);
-        if (!at_line_end(at))
-          cols_ = 1 + std::count(block.lines.data() + begin, block.lines.data() + next, ',');
-      }
-      return cols_ == 0;
-    });
+  explicit csv_lines(const text_source& text) : begin_(after_byte_order_mark(text)) {
+    bool is_first = true;
+    for_blocks(text, {static_cast<global_index>(begin_), static_cast<global_index>(text.size())},
+               [&](const text_block& block) {
+                 for (std::size_t begin = 0, next; cols_ == 0 && begin < block.lines.size(); begin = next) {
+                   next = block.lines.find('\n', begin) + 1;
+                   const std::string_view line = block.lines.substr(begin, next - begin);
+                   if (is_blank(line)) continue;
+                   if (std::exchange(is_first, false) && are_column_names(line))
+                     begin_ = std::min(block.position + next, text.size());
+                   else
+                     cols_ = 1 + std::ranges::count(line, ',');
+                 }
+                 return cols_ == 0;
+               });
   }
 
   global_index cols() const { return cols_; }
+  /// The position of the first line that may have numbers.
+  std::size_t begin() const { return begin_; }
+
+  static bool is_blank(std::string_view line) {
+    const char* at = line.data();
+    skip_blanks(at);
+    return at_line_end(at);
+  }
 
   bool operator()(std::vector<T>& values, const text_block& block) const {
     if (values.empty())  // a number has one byte at least behind it
@@ -62,7 +94,12 @@ class csv_lines {
         if (col > 0 && *at++ != ',') refuse_line(block, line);
         skip_blanks(at);
         T value{};
-        if (!take(at, end, value)) refuse_line(block, line);
+        const char* const number = at;
+        if (const std::errc status = take(at, end, value); status != std::errc{})
+          refuse_line(block, line,
+                      status == std::errc::result_out_of_range
+                          ? std::string_view(number, static_cast<std::size_t>(at - number))
+                          : "");
         values.push_back(value);
         skip_blanks(at);
       }
@@ -73,17 +110,24 @@ class csv_lines {
   }
 
  private:
-  static bool take(const char*& at, const char* end, T& value) {
+  static std::errc take(const char*& at, const char* end, T& value) {
     if constexpr (std::integral<T>) {
-      return take_integer(at, value) == std::errc{};
+      return take_integer(at, value);
     } else {
-      if (*at != ',' && !at_line_end(at)) return take_real(at, end, value) == std::errc{};
+      if (*at != ',' && !at_line_end(at)) return take_real(at, end, value);
       value = std::numeric_limits<T>::quiet_NaN();
-      return true;
+      return {};
     }
   }
 
-  [[noreturn]] void refuse_line(const text_block& block, const char* line) const {
+  /// `large`: the number that is to blame, if it is too large.
+  [[noreturn]] void refuse_line(const text_block& block, const char* line,
+                                std::string_view large = {}) const {
+    if (!large.empty())
+      throw malformed_line(block.position + static_cast<std::size_t>(line - block.lines.data()),
+                           std::integral<T> ? beyond_range(large)
+                                            : printable(large) + " is beyond the numbers of " +
+                                                  std::to_string(8 * sizeof(T)) + " bits");
     const auto begin = static_cast<std::size_t>(line - block.lines.data());
     std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
     if (shown.ends_with('\r')) shown.remove_suffix(1);
@@ -93,22 +137,23 @@ class csv_lines {
                              (cols_ == 1 ? "" : " and commas between") + ", found " + quoted(shown));
   }
 
+  std::size_t begin_;
   global_index cols_ = 0;
 };
 
 }  // namespace detail
 
-/// The table in `text`, which `name` denotes in messages: numbers with commas between them, in each line as
-/// many as in the first; nothing between two commas, nan and infinite values are read where T is real. Blank
-/// lines are skipped. Each of `threads` threads parses a range of the lines, and the result is the same for
-/// any number of them. Local. Throws input_error naming file and line where one is malformed.
+/// The table in `source`: numbers with commas between them, in each line as many as in the first; nothing
+/// between two commas, nan and infinite values are read where T is real. A byte order mark and blank lines
+/// are skipped, and so is the first line where it is names of columns, none of which is a number. Each of
+/// `threads` threads parses a range of the lines, and the result is the same for any number of them. Local.
+/// Throws input_error naming file and line where one is malformed.
 template <class T>
 requires std::same_as<T, std::int64_t> || std::floating_point<T> number_table<T> parse_csv(
-    std::string_view text, const std::string& name, int threads = 1) {
-  const text_source source(text, name);
+    const text_source& source, int threads = 1) {
   const detail::csv_lines<T> lines(source);
   auto parsed = parse_ranges<std::vector<T>>(
-      source, 0, threads,
+      source, lines.begin(), threads,
       [&](std::vector<T>& values, const text_block& block) { return lines(values, block); });
   std::size_t size = 0;
   for (const auto& [range, values, stopped] : parsed) {
@@ -123,6 +168,27 @@ requires std::same_as<T, std::int64_t> || std::floating_point<T> number_table<T>
   }
   if (table.cols > 0) table.rows = static_cast<global_index>(size) / table.cols;
   return table;
+}
+/// The table in `text`, which `name` denotes in messages.
+template <class T>
+number_table<T> parse_csv(std::string_view text, const std::string& name, int threads = 1) {
+  return parse_csv<T>(text_source(text, name), threads);
+}
+
+/// Throws input_error with the name of such a text, the line that has row `row` of the table, and the reason.
+[[noreturn]] inline void fail_at_row(const text_source& source, global_index row, const std::string& reason) {
+  const detail::csv_lines<double> lines(source);
+  std::size_t position = lines.begin();
+  for_blocks(source, {static_cast<global_index>(position), static_cast<global_index>(source.size())},
+             [&](const text_block& block) {
+               for (std::size_t begin = 0, next; begin < block.lines.size(); begin = next) {
+                 next = block.lines.find('\n', begin) + 1;
+                 position = block.position + begin;
+                 if (!lines.is_blank(block.lines.substr(begin, next - begin)) && row-- == 0) return false;
+               }
+               return true;
+             });
+  fail_at(source, malformed_line(position, reason));
 }
 
 }  // namespace partita::io

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -43,8 +44,14 @@ namespace detail {
 class dataset_reader {
  public:
   dataset_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
-                 global_index vertices, const comm::progress& observe)
-      : dir_(dir), wanted_(wanted), world_(world), threads_(threads), observe_(observe) {
+                 global_index vertices, const comm::progress& observe,
+                 std::optional<std::size_t> unpack_limit)
+      : dir_(dir),
+        wanted_(wanted),
+        world_(world),
+        threads_(threads),
+        observe_(observe),
+        unpack_limit_(unpack_limit) {
     data_.vertices = vertices;
   }
 
@@ -117,7 +124,7 @@ class dataset_reader {
     begin_file(counted_in_.c_str());
     const std::string name = file(counted_in_).string();
     if (sparse) {
-      data_.vertex_features = read_csr_features(name);
+      data_.vertex_features = read_csr_features(name, unpack_limit_);
     } else if (read_npy_header(name).descr == "<f8") {
       take_features(map_npy<double>(name), name);
     } else {
@@ -346,6 +353,7 @@ class dataset_reader {
   communicator world_;
   int threads_;
   comm::progress observe_;
+  std::optional<std::size_t> unpack_limit_;
   global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   dataset data_;
@@ -353,28 +361,29 @@ class dataset_reader {
 
 }  // namespace detail
 
-/// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
-/// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or whole
-/// numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C > 1),
-/// split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is the
-/// largest label + 1, or the number of columns of labels.npy. Without features, n is the number of labels, or
-/// with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what it asks the
-/// dataset for.
+/// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
+/// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or
+/// whole numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C >
+/// 1), split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is
+/// the largest label + 1, or the number of columns of labels.npy. Without features, n is the number of
+/// labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what
+/// it asks the dataset for.
 ///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
-/// many threads. `observe` is told the bytes of the files that have been checked. What travels: all-reduces
-/// of one element. Throws input_error naming the file, and the
-/// offending row if any, when a file is missing or malformed, when the sizes of two files disagree, and for
-/// values that cannot be trained on.
+/// many threads. `observe` is told the bytes of the files that have been checked. An array in
+/// features_csr.npz may have `unpack_limit` bytes, or as many as most_unpacked says. What travels:
+/// all-reduces of one element. Throws input_error naming the file, and the offending row if any, when a file
+/// is missing or malformed, when the sizes of two files disagree, and for values that cannot be trained on.
 inline dataset load_dataset(const std::filesystem::path& dir, vertex_data wanted, const communicator& world,
-                            int threads = 1, global_index vertices = 0, const comm::progress& observe = {}) {
-  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe).read();
+                            int threads = 1, global_index vertices = 0, const comm::progress& observe = {},
+                            std::optional<std::size_t> unpack_limit = {}) {
+  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe, unpack_limit).read();
 }
 /// For one rank.
 inline dataset load_dataset(const std::filesystem::path& dir,
-                            vertex_data wanted = vertex_data::features_and_labels,
-                            global_index vertices = 0) {
-  return load_dataset(dir, wanted, self::world(), 1, vertices);
+                            vertex_data wanted = vertex_data::features_and_labels, global_index vertices = 0,
+                            std::optional<std::size_t> unpack_limit = {}) {
+  return load_dataset(dir, wanted, self::world(), 1, vertices, {}, unpack_limit);
 }
 
 }  // namespace partita::io

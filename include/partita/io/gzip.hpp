@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,7 +74,7 @@ class gzip_reader {
       const int status = inflate(&stream_, Z_NO_FLUSH);
       const std::span<const char> next = to.first(to.size() - stream_.avail_out);
       size += next.size();
-      if (size > most_) fail(name_, "is not unpacked beyond " + std::to_string(most_) + " bytes");
+      if (size > most_) fail(name_, "has more than " + limit_text(most_));
       if (status != Z_OK && status != Z_STREAM_END)
         fail(name_,
              std::string("cannot be unpacked: ") + (stream_.msg != nullptr ? stream_.msg : "it is damaged"));
@@ -178,29 +179,32 @@ namespace detail {
 
 /// Calls use(reader) for the file `path`.
 template <class Use>
-auto with_gzip_file(const std::filesystem::path& path, const Use& use) {
+auto with_gzip_file(const std::filesystem::path& path, std::optional<std::size_t> unpack_limit,
+                    const Use& use) {
   const text_source file(path);
   const auto read = [&, at = std::size_t{0}](char* to, std::size_t count) mutable {
     file.read(at, to, count);
     at += count;
   };
-  gzip_reader reader(file.name(), file.size(), most_unpacked(file.size()), read);
+  gzip_reader reader(file.name(), file.size(), most_unpacked(file.size(), unpack_limit), read);
   return use(reader);
 }
 
 }  // namespace detail
 
-/// The text in the file `path`, which gzip has packed. Local. Throws input_error as unpack_gzip does, and
-/// when the file cannot be opened or read.
-inline std::string read_gzip(const std::filesystem::path& path) {
-  return detail::with_gzip_file(path, [](auto& reader) { return reader(); });
+/// The text in the file `path`, which gzip has packed, of at most `unpack_limit` bytes, or as most_unpacked
+/// says. Local. Throws input_error as unpack_gzip does, and when the file cannot be opened or read.
+inline std::string read_gzip(const std::filesystem::path& path,
+                             std::optional<std::size_t> unpack_limit = {}) {
+  return detail::with_gzip_file(path, unpack_limit, [](auto& reader) { return reader(); });
 }
 
 /// Calls take(std::string_view) for one piece of that text after the other, each of at most 64 KiB; the whole
 /// text is never in memory. Local. Throws as read_gzip does, and what take throws, after the pieces before.
 template <class Take>
-void for_gzip_pieces(const std::filesystem::path& path, const Take& take) {
-  detail::with_gzip_file(path, [&](auto& reader) { reader.for_pieces(take); });
+void for_gzip_pieces(const std::filesystem::path& path, const Take& take,
+                     std::optional<std::size_t> unpack_limit = {}) {
+  detail::with_gzip_file(path, unpack_limit, [&](auto& reader) { reader.for_pieces(take); });
 }
 
 }  // namespace partita::io

@@ -30,24 +30,36 @@ struct metis_header {
 
 namespace detail {
 
-/// Throws malformed_line: what was expected, and the line that begins at `line`.
-[[noreturn]] inline void refuse(const text_block& block, const char* line, const std::string& expected) {
+/// Throws malformed_line: what was expected, and the line that begins at `line`; or that `large`, unless it
+/// is empty, is too large.
+[[noreturn]] inline void refuse(const text_block& block, const char* line, const std::string& expected,
+                                std::string_view large = {}) {
   const auto begin = static_cast<std::size_t>(line - block.lines.data());
   std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
   if (shown.ends_with('\r')) shown.remove_suffix(1);
-  throw malformed_line(block.position + begin, "expected " + expected + ", found " + quoted(shown));
+  throw malformed_line(block.position + begin, large.empty()
+                                                   ? "expected " + expected + ", found " + quoted(shown)
+                                                   : beyond_range(large));
 }
 
-/// Takes a number that is not negative and ends with a blank or the line.
-inline bool take_size(const char*& at, std::int64_t& value) {
-  return take_integer(at, value) == std::errc{} && value >= 0 && (skip_blanks(at) || at_line_end(at));
+/// Takes a number that is not negative and ends with a blank or the line. Throws malformed_line as refuse.
+inline std::int64_t take_size(const char*& at, const text_block& block, const char* line,
+                              const std::string& expected) {
+  std::int64_t value = 0;
+  const char* const begin = at;
+  const std::errc status = take_integer(at, value);
+  if (status == std::errc::result_out_of_range)
+    refuse(block, line, expected, {begin, static_cast<std::size_t>(at - begin)});
+  if (status != std::errc{} || value < 0 || !(skip_blanks(at) || at_line_end(at)))
+    refuse(block, line, expected);
+  return value;
 }
 
 inline void take_header(metis_header& header, const text_block& block, const char* line) {
   const char* at = line;
   skip_blanks(at);
-  if (!take_size(at, header.vertices) || !take_size(at, header.edges))
-    refuse(block, line, "the numbers of vertices and edges");
+  header.vertices = take_size(at, block, line, "the numbers of vertices and edges");
+  header.edges = take_size(at, block, line, "the numbers of vertices and edges");
   if (at_line_end(at)) return;
   const std::string_view rest(at, static_cast<std::size_t>(block.lines.data() + block.lines.size() - at));
   const std::string_view format = rest.substr(0, rest.find_first_of(" \t\r\n"));
@@ -59,10 +71,11 @@ inline void take_header(metis_header& header, const text_block& block, const cha
   header.edge_weights = has(0), header.vertex_weights = has(1), header.vertex_sizes = has(2);
   at += format.size();
   skip_blanks(at);
-  std::int64_t constraints = 1;
-  if (!at_line_end(at) && (!take_size(at, constraints) || constraints < 1 || constraints > 1000 ||
-                           !header.vertex_weights || !at_line_end(at)))
-    refuse(block, line, "no more than the weights of each vertex, 1 to 1000 where the format has them");
+  if (at_line_end(at)) return;
+  const char* const expected = "no more than the weights of each vertex, 1 to 1000 where the format has them";
+  const std::int64_t constraints = take_size(at, block, line, expected);
+  if (constraints < 1 || constraints > 1000 || !header.vertex_weights || !at_line_end(at))
+    refuse(block, line, expected);
   header.constraints = static_cast<int>(constraints);
 }
 
@@ -105,11 +118,7 @@ class metis_lines {
       part.degrees.push_back(blank(header_));
       return;
     }
-    const auto number = [&](const char* what) {
-      std::int64_t value = 0;
-      if (!take_size(at, value)) refuse(block, line, what);
-      return value;
-    };
+    const auto number = [&](const char* what) { return take_size(at, block, line, what); };
     if (header_.vertex_sizes) part.vertex_sizes.push_back(number("the size of a vertex"));
     for (int k = 0; header_.vertex_weights && k < header_.constraints; ++k)
       part.vertex_weights.push_back(number("the weight of a vertex"));

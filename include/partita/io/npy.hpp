@@ -239,15 +239,28 @@ inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::
                    " dimensions, which is read for two at most");
 }
 
+/// Unsigned values, read as signed ones from row `first` on, must be less than 2^63.
+inline void check_signed(std::span<const std::int64_t> values, std::size_t first, std::size_t cols,
+                         std::string_view name) {
+  const auto bad = std::ranges::find_if(values, [](std::int64_t value) { return value < 0; });
+  if (bad == values.end()) return;
+  const auto k = static_cast<std::size_t>(bad - values.begin());
+  fail(name, "row " + std::to_string(first + k / cols) +
+                 (cols > 1 ? ", column " + std::to_string(k % cols) + "," : "") + " is " +
+                 std::to_string(static_cast<std::uint64_t>(*bad)) + ", larger than " +
+                 std::to_string(std::numeric_limits<std::int64_t>::max()));
+}
+
 /// All rows, or only those `asked` for, of a file of `size` bytes; read(position, to, bytes) copies bytes
 /// from it.
 template <npy_value T, class Read>
 npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, std::uintmax_t size,
                        std::string_view name, const Read& read) {
   const bool bytes_as_bool = npy_descr<T> == "|u1" && header.descr == "|b1";
+  const bool unsigned_as_signed = npy_descr<T> == "<i8" && header.descr == "<u8";
   if (header.descr[0] == '>' && header.item_size > 1)
     fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
-  if (header.descr != npy_descr<T> && !bytes_as_bool)
+  if (header.descr != npy_descr<T> && !bytes_as_bool && !unsigned_as_signed)
     fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
   check_npy_size(header, size - header.data_offset, name);
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
@@ -266,13 +279,15 @@ npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, 
   if (result.values.empty()) return result;
   if (!header.fortran_order || header.shape.size() < 2) {
     get(first * cols, result.values);
-    return result;
+  } else {
+    std::vector<T> column(count);
+    for (std::size_t j = 0; j < cols; ++j) {
+      get(j * static_cast<std::size_t>(all) + first, column);
+      for (std::size_t i = 0; i < count; ++i) result.values[i * cols + j] = column[i];
+    }
   }
-  std::vector<T> column(count);
-  for (std::size_t j = 0; j < cols; ++j) {
-    get(j * static_cast<std::size_t>(all) + first, column);
-    for (std::size_t i = 0; i < count; ++i) result.values[i * cols + j] = column[i];
-  }
+  if constexpr (std::same_as<T, std::int64_t>)
+    if (unsigned_as_signed) check_signed(result.values, first, cols, name);
   return result;
 }
 
@@ -321,10 +336,11 @@ npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
                                [&](const auto&... file) { return detail::read_rows<T>(rows, file...); });
 }
 
-/// The array in the .npy file `path`, whose element type must be exactly T (uint8 also reads NumPy's bool).
-/// Shape: that of the file; two-dimensional arrays in Fortran order are converted to C order. Throws
-/// input_error when the file is missing, malformed, big-endian, of another type, or inconsistent with its
-/// shape; sizes are checked before anything is allocated.
+/// The array in the .npy file `path`, whose element type must be exactly T (uint8 also reads NumPy's bool,
+/// and int64 reads uint64, of which no value may be larger than int64 has). Shape: that of the file;
+/// two-dimensional arrays in Fortran order are converted to C order. Throws input_error when the file is
+/// missing, malformed, big-endian, of another type, or inconsistent with its shape; sizes are checked before
+/// anything is allocated.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
   return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });

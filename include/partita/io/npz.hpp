@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,7 +40,9 @@ std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, 
   const std::string name = archive.entry_name(entry);
   const npy_header header = parse_npy_header(bytes, name);
   if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
-  const std::string descr = header.descr == "|b1" ? "|u1" : header.descr;
+  const std::string descr = header.descr == "|b1"                        ? "|u1"
+                            : std::integral<To> && header.descr == "<u8" ? "<i8"
+                                                                         : header.descr;
   std::vector<To> values;
   if (!((descr == npy_descr<From> && (values = converted<To>(parse_npy<From>(bytes, name)), true)) || ...))
     fail(name, std::string("expected ") + expected + " values, found " + npy_type_name(header.descr));
@@ -47,7 +50,7 @@ std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, 
 }
 
 inline std::vector<global_index> index_vector(const npz_archive& archive, const std::string& entry) {
-  return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32 or int64");
+  return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32, int64 or uint64");
 }
 
 template <class T>
@@ -156,12 +159,13 @@ std::vector<triplet<T>> coordinate_entries(const npz_archive& archive) {
 }  // namespace detail
 
 /// The CSR matrix in the file `path`, as written by scipy.sparse.save_npz: entries shape, indptr, indices
-/// (int32 or int64), data (floating point, integer or bool) and, optionally, format. Values are converted to
-/// T; double is exact except for integers beyond 2^53. Shape: as in the file. Throws input_error naming file
-/// and entry when the file is missing, not such an archive or not CSR, or when its arrays are inconsistent.
+/// (int32, int64 or uint64), data (floating point, integer or bool) and, optionally, format. Values are
+/// converted to T; double is exact except for integers beyond 2^53. Each entry may have `unpack_limit` bytes,
+/// or as many as most_unpacked says. Shape: as in the file. Throws input_error naming file and entry when the
+/// file is missing, not such an archive or not CSR, or when its arrays are inconsistent.
 template <std::floating_point T = double>
-csr_array<T> read_csr_npz(const std::filesystem::path& path) {
-  const detail::npz_archive archive(path);
+csr_array<T> read_csr_npz(const std::filesystem::path& path, std::optional<std::size_t> unpack_limit = {}) {
+  const detail::npz_archive archive(path, unpack_limit);
   if (detail::format_of(archive) != "csr") detail::refuse_format(archive, "csr");
   return detail::compressed<T>(archive, false);
 }
@@ -198,15 +202,17 @@ entry_array<T> sparse_in(const npz_archive& archive) {
 /// The matrix in the file `path`, as written by scipy.sparse.save_npz in one of the formats csr, csc and coo
 /// (entries shape, row, col and data). Shape: as in the file. Throws as read_csr_npz does.
 template <std::floating_point T = double>
-entry_array<T> read_sparse_npz(const std::filesystem::path& path) {
-  return detail::sparse_in<T>(detail::npz_archive(path));
+entry_array<T> read_sparse_npz(const std::filesystem::path& path,
+                               std::optional<std::size_t> unpack_limit = {}) {
+  return detail::sparse_in<T>(detail::npz_archive(path, unpack_limit));
 }
 
 /// The matrix in `bytes`, the content of such a file, which `name` denotes in messages. Throws as
 /// read_sparse_npz does.
 template <std::floating_point T = double>
-entry_array<T> parse_sparse_npz(std::span<const std::byte> bytes, const std::string& name) {
-  return detail::sparse_in<T>(detail::npz_archive(bytes, name));
+entry_array<T> parse_sparse_npz(std::span<const std::byte> bytes, const std::string& name,
+                                std::optional<std::size_t> unpack_limit = {}) {
+  return detail::sparse_in<T>(detail::npz_archive(bytes, name, unpack_limit));
 }
 
 /// Writes the file `path`, which scipy.sparse.load_npz reads: the matrix in CSR, uncompressed, with 64-bit
@@ -228,10 +234,11 @@ void write_csr_npz(const std::filesystem::path& path, const csr_array<T>& matrix
 
 /// The same matrix as vertex features, one row per vertex: in single precision if that is exact for the
 /// file's element type (float32, uint8 and bool), in double otherwise. Throws as read_csr_npz does.
-inline feature_table read_csr_features(const std::filesystem::path& path) {
+inline feature_table read_csr_features(const std::filesystem::path& path,
+                                       std::optional<std::size_t> unpack_limit = {}) {
   std::string descr;
   {
-    const detail::npz_archive archive(path);
+    const detail::npz_archive archive(path, unpack_limit);
     descr = archive.header("data").descr;
     // A model has a weight, a gradient and two moments for each feature at least.
     if (const global_index cols = detail::shape_of(archive).cols;
@@ -239,8 +246,9 @@ inline feature_table read_csr_features(const std::filesystem::path& path) {
       detail::fail(archive.name(),
                    "has " + std::to_string(cols) + " features, which no model has memory for");
   }
-  if (descr == "<f4" || descr == "|u1" || descr == "|b1") return feature_table(read_csr_npz<float>(path));
-  return feature_table(read_csr_npz(path));
+  if (descr == "<f4" || descr == "|u1" || descr == "|b1")
+    return feature_table(read_csr_npz<float>(path, unpack_limit));
+  return feature_table(read_csr_npz(path, unpack_limit));
 }
 
 }  // namespace partita::io

@@ -9,6 +9,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -42,16 +43,18 @@ class zip_reason {
 /// A zip archive opened for reading.
 class npz_archive {
  public:
-  explicit npz_archive(const std::filesystem::path& path) : name_(name_of_file(path)) {
+  explicit npz_archive(const std::filesystem::path& path, std::optional<std::size_t> unpack_limit = {})
+      : name_(name_of_file(path)) {
     std::error_code status;
-    most_ = most_unpacked(static_cast<std::size_t>(std::filesystem::file_size(path, status)));
+    most_ = most_unpacked(static_cast<std::size_t>(std::filesystem::file_size(path, status)), unpack_limit);
     zip_reason reason;
     open(zip_source_file_create(name_.c_str(), 0, -1, reason.get()), reason);
   }
 
   /// An archive in memory, which must outlive this. `name` denotes it in messages.
-  npz_archive(std::span<const std::byte> bytes, std::string name)
-      : name_(std::move(name)), most_(most_unpacked(bytes.size())) {
+  npz_archive(std::span<const std::byte> bytes, std::string name,
+              std::optional<std::size_t> unpack_limit = {})
+      : name_(std::move(name)), most_(most_unpacked(bytes.size(), unpack_limit)) {
     zip_reason reason;
     open(zip_source_buffer_create(bytes.data(), bytes.size(), 0, reason.get()), reason);
   }
@@ -84,15 +87,13 @@ class npz_archive {
       const zip_int64_t got = zip_fread(file.get(), bytes.data() + size, chunk);
       if (got < 0) fail(entry_name(entry), "cannot be unpacked");
       size += static_cast<std::size_t>(got);
-      if (size > most_) fail(entry_name(entry), "is not unpacked beyond " + std::to_string(most_) + " bytes");
+      if (size > most_) fail(entry_name(entry), "has more than " + limit_text(most_));
       bytes.resize(size);
       if (got == 0 || (beginning && size >= chunk)) return bytes;
       if (size <= chunk) most = promised(bytes);
       if (size > most) return bytes;  // whose reader will say so
       if (most > most_ && most < std::numeric_limits<std::size_t>::max())
-        fail(entry_name(entry), "takes " + std::to_string(most) + " bytes, more than the " +
-                                    std::to_string(most_) +
-                                    " that are unpacked of such a file, of a quarter of the free memory");
+        fail(entry_name(entry), "takes " + std::to_string(most) + " bytes, more than " + limit_text(most_));
     }
   }
 

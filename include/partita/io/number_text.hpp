@@ -57,8 +57,16 @@ inline bool is_too_small(std::string_view number) {
   return power < static_cast<std::int64_t>(first) - static_cast<std::int64_t>(point);
 }
 
-/// "18446744073709551615 is larger than 9223372036854775807" of the first whole number in the line that no
-/// index can be; empty if there is none.
+/// "18446744073709551615 is larger than 9223372036854775807" of a whole number that take_integer found out of
+/// range.
+inline std::string beyond_range(std::string_view number) {
+  using limits = std::numeric_limits<std::int64_t>;
+  return std::string(number.substr(0, 40)) + (number.size() > 40 ? "..." : "") + " is " +
+         (number.starts_with('-') ? "smaller than " + std::to_string(limits::min())
+                                  : "larger than " + std::to_string(limits::max()));
+}
+
+/// The same of the first whole number in the line that no index can be; empty if there is none.
 inline std::string too_large(std::string_view line) {
   for (std::size_t begin = 0; (begin = line.find_first_of("0123456789", begin)) != line.npos;) {
     const std::size_t end = std::min(line.find_first_not_of("0123456789", begin), line.size());
@@ -66,9 +74,7 @@ inline std::string too_large(std::string_view line) {
     const std::string text = digits + '\n';
     const char* at = text.data();
     std::int64_t value = 0;
-    if (take_integer(at, value) == std::errc::result_out_of_range)
-      return (digits.size() > 40 ? digits.substr(0, 40) + "..." : digits) + " is larger than " +
-             std::to_string(std::numeric_limits<std::int64_t>::max());
+    if (take_integer(at, value) == std::errc::result_out_of_range) return beyond_range(digits);
     begin = end;
   }
   return {};

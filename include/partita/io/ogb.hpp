@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,7 +33,8 @@ namespace detail {
 /// Reads and validates the files of one folder.
 class ogb_reader {
  public:
-  ogb_reader(const std::filesystem::path& dir, int threads) : dir_(dir), threads_(threads) {}
+  ogb_reader(const std::filesystem::path& dir, int threads, std::optional<std::size_t> unpack_limit)
+      : dir_(dir), threads_(threads), unpack_limit_(unpack_limit) {}
 
   dataset read(inverse_edges inverse) {
     std::error_code status;
@@ -53,7 +55,7 @@ class ogb_reader {
 
   template <class T>
   number_table<T> table(const std::string& name) const {
-    return parse_csv<T>(read_gzip(name), name, threads_);
+    return parse_csv<T>(read_gzip(name, unpack_limit_), name, threads_);
   }
 
   global_index only_number(const std::string& which) const {
@@ -167,6 +169,7 @@ class ogb_reader {
 
   std::filesystem::path dir_;
   int threads_;
+  std::optional<std::size_t> unpack_limit_;
   dataset data_;
 };
 
@@ -177,11 +180,12 @@ class ogb_reader {
 /// and 1) and, optionally, node-feat.csv.gz; and in the only folder of split/ train.csv.gz, valid.csv.gz and
 /// test.csv.gz, the numbers of vertices. Edges are directed as in the file; the inverse ones of undirected
 /// graphs follow them where `inverse` says so. Each of `threads` threads parses a range of a file's lines.
-/// Local. Throws input_error naming the file, and the line or row if one is to blame, when a file is missing,
-/// damaged or malformed, when the sizes of two disagree, and for values that cannot be trained on.
+/// Each file may have `unpack_limit` bytes of text, or as many as most_unpacked says. Local. Throws
+/// input_error naming the file, and the line or row if one is to blame, when a file is missing, damaged or
+/// malformed, when the sizes of two disagree, and for values that cannot be trained on.
 inline dataset load_ogb(const std::filesystem::path& dir, inverse_edges inverse = inverse_edges::omitted,
-                        int threads = 1) {
-  return detail::ogb_reader(dir, threads).read(inverse);
+                        int threads = 1, std::optional<std::size_t> unpack_limit = {}) {
+  return detail::ogb_reader(dir, threads, unpack_limit).read(inverse);
 }
 
 }  // namespace partita::io

@@ -24,6 +24,7 @@
 #include "partita/comm/self.hpp"
 #include "partita/io/edge.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/number_text.hpp"
 #include "partita/io/quote.hpp"
 
 namespace partita::io {
@@ -155,6 +156,7 @@ inline std::vector<int> parts_in_text(const std::string& name, int part_count) {
     const std::string where = name + ":" + std::to_string(number);
     std::int64_t part = 0;
     const auto [end, status] = std::from_chars(line.data(), line.data() + line.size(), part);
+    if (status == std::errc::result_out_of_range) fail(where, "part " + beyond_range(line));
     if (status != std::errc{} || end != line.data() + line.size())
       fail(where, "expected the number of a part, found " + quoted(line));
     parts.push_back(part_at(where, part, part_count));
@@ -165,10 +167,10 @@ inline std::vector<int> parts_in_text(const std::string& name, int part_count) {
 
 }  // namespace detail
 
-/// The part of each of n vertices from the file `path`: an int32 or int64 vector (n) if its name ends in
-/// .npy, otherwise text with one number a line, as METIS's programs write it. Local. Throws input_error that
-/// names the file, and the row or the line if one is to blame, when the file is missing or malformed, when it
-/// has more or fewer than n numbers, and when one is not in [0, part_count).
+/// The part of each of n vertices from the file `path`: an int32, int64 or uint64 vector (n) if its name ends
+/// in .npy, otherwise text with one number a line, as METIS's programs write it. Local. Throws input_error
+/// that names the file, and the row or the line if one is to blame, when the file is missing or malformed,
+/// when it has more or fewer than n numbers, and when one is not in [0, part_count).
 inline std::vector<int> read_parts(const std::filesystem::path& path, global_index vertices, int part_count) {
   const std::string name = detail::name_of_file(path);
   std::vector<int> parts;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 
@@ -25,11 +26,24 @@ inline std::size_t available_memory() {
   return most;
 }
 
-/// How much may be unpacked of `packed` bytes: a quarter of the memory that is free, as the bytes are copied
-/// while they grow, and no more than deflate can pack into so many, 1032 times as much and what is rounded.
-inline std::size_t most_unpacked(std::size_t packed) {
+/// How much may be unpacked of `packed` bytes: `unpack_limit`; otherwise a quarter of the memory that is
+/// free, as the bytes are copied while they grow, and no more than deflate can pack into so many, 1032 times
+/// as much and what is rounded.
+inline std::size_t most_unpacked(std::size_t packed, std::optional<std::size_t> unpack_limit = {}) {
+  if (unpack_limit) return *unpack_limit;
   const std::size_t most = std::size_t{1} << 48;
   return std::min(available_memory() / 4, 1032 * std::min(packed, most) + (std::size_t{1} << 16));
 }
+
+namespace detail {
+
+/// What an error about the limit ends with.
+inline std::string limit_text(std::size_t most) {
+  return std::to_string(most) +
+         " bytes, the limit of what is unpacked, which unpack_limit or --unpack-limit SIZE sets; by default "
+         "it is a quarter of the free memory";
+}
+
+}  // namespace detail
 
 }  // namespace partita::io
