@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong over memory of a device: ranks that fail free the others and leave memory alone that is
-// still read; ranks that disagree about the place of their memory are named.
-#include <atomic>
+// Ranks that fail free others and leave device memory alone that is read; who disagrees is named.
 #include <barrier>
-#include <chrono>
-#include <limits>
-#include <optional>
-#include <thread>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -18,10 +12,7 @@
 namespace test_comm_device_failures {
 
 namespace laws = test_support::laws;
-using partita::communication_error, partita::communicator, partita::global_index, partita::reduction;
-using partita::request, test_support::expect_error, test_support::on_threads;
-
-namespace {
+using namespace test_support;
 
 struct lamp_error : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -64,8 +55,6 @@ std::vector<named_operation> every_operation() {
 }
 
 void sleep_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
-
-}  // namespace
 
 TEST_CASE("a rank that throws frees ranks that wait in any operation") {
   for (const bool staged : {false, true})

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of a communicator over memory of a device: one rank alone, threads that share the device, and
-// threads behind staging as MPI is.
+// The laws over memory of a device: one rank, threads that share it, threads behind staging.
 
 #include "laws/on_the_device.hpp"
 #include "partita/comm/self.hpp"
@@ -12,11 +11,7 @@ namespace test_comm_device_laws {
 namespace laws = test_support::laws;
 using partita::communicator, test_support::on_threads;
 
-namespace {
-
 void on_a_device(const communicator& c) { laws::on_the_device(laws::on_a_device(c)); }
-
-}  // namespace
 
 TEST_CASE("one rank alone") { on_a_device(partita::self::world()); }
 

@@ -14,8 +14,6 @@ namespace test_comm_device_steady {
 namespace laws = test_support::laws;
 using partita::communicator, partita::request, test_support::on_threads, test_support::staging;
 
-namespace {
-
 /// Lets threads, which copy on the host, reach the device's memory, as MPI does where it is aware of devices.
 using aware = emulator::opened_arena;
 
@@ -82,8 +80,6 @@ void check_nothing_is_made(const steady_state& s) {
   CHECK(s.events == 0);
   CHECK(s.buffers == 0);
 }
-
-}  // namespace
 
 TEST_CASE("threads that stage only what they add") {
   for (int ranks : {1, 2, 3, 5}) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of cuBLASLt and cuSPARSE through the queue that carries them, against the reference on the host.
-#include <array>
 #include <cstdlib>
 #include <doctest/doctest.h>
-#include <memory>
 
 #include "partita/local/cublas/gemm.hpp"
 #include "partita/local/cusparse/spmm.hpp"

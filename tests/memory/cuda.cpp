@@ -2,14 +2,9 @@
 // Memory, streams, events and waits of the place cuda, on the emulator's devices.
 #include "partita/memory/cuda.hpp"
 
-#include <csignal>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <numeric>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "partita/memory/cuda_launch.hpp"
@@ -20,8 +15,6 @@ namespace test_cuda_memory {
 
 using partita::buffer, partita::cuda_device, partita::device_queue, partita::on_cuda::cuda_event;
 using test_support::expect_error;
-
-namespace {
 
 /// data[t] = 3 t + start.
 struct fill {
@@ -49,8 +42,6 @@ std::vector<int> download(const device_queue<cuda_device>& q, const buffer<int, 
 }
 
 bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 256 == 0; }
-
-}  // namespace
 
 TEST_CASE("a budget bounds what is live on a queue") {
   const device_queue<cuda_device> q;
@@ -298,16 +289,12 @@ TEST_CASE("what a pool holds back is given up before an allocation fails") {
   CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &none) == cudaSuccess);
 }
 
-namespace {
-
 struct give_up : partita::on_cuda::queue_watcher {
   int checks = 0;
   void check() override {
     if (++checks == 3) throw partita::communication_error("waited too long for a broadcast");
   }
 };
-
-}  // namespace
 
 TEST_CASE("a watcher ends a wait, and only while it lives") {
   const device_queue<cuda_device> q;
@@ -344,8 +331,6 @@ TEST_CASE("a watcher that is gone is not asked") {
   CHECK(download(q, a) == filled(10, 9));
 }
 
-namespace {
-
 /// The signal that ends a child process which runs `act`, or 0.
 int signal_of(auto act) {
   const pid_t child = ::fork();
@@ -358,8 +343,6 @@ int signal_of(auto act) {
   ::waitpid(child, &status, 0);
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
-
-}  // namespace
 
 TEST_CASE("a host that touches device memory dies; a kernel that writes behind its own is an error") {
   const device_queue<cuda_device> q;

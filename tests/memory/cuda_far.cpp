@@ -2,11 +2,7 @@
 // Far memory of CUDA queues, on the emulator's devices.
 #include "partita/memory/cuda_far.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
@@ -17,8 +13,7 @@
 
 namespace test_cuda_far {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using cuda_queue = device_queue<cuda_device>;
 
 TEST_CASE("pinned store: finds the blocks of its addresses") {

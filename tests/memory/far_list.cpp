@@ -108,7 +108,7 @@ TEST_CASE("far lists: matrices are set up with the same bits, and from the store
   for_each_usual_mesh(ranks_tried, [&](const policy& p, mesh_shape mesh_of) {
     const auto all = entries_with_repeats(shape);
     on_threads(mesh_of.size(), [&](const communicator& world) {
-      const auto mine = share(all, world.rank(), world.size());
+      const auto mine = share(all, world);
       const mesh<host> near(world, mesh_of), far(world, mesh_of);
       const auto store = std::make_shared<counting_store>();
       use_far(far.queue(), {.store = store, .window = 1024, .from = 1});

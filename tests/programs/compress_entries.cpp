@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed rows built by Thrust, here on the host, against std::map and against what make_csr_tiles()
-// builds.
+// Compressed rows built by Thrust on the host against std::map and make_csr_tiles().
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
 #include "bench/support/compress_entries.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of a batch: every root once, and weights that add up; cut first, micro-batches of all ranks are the
-// same.
+// Shares of a batch: every root once, weights that add up, micro-batches alike on all ranks.
 #include "partita/train/batch_share.hpp"
 
 #include <doctest/doctest.h>
@@ -9,8 +8,6 @@ namespace test_batch_share {
 
 using namespace partita;
 using nn::batch_mean, nn::batch_share;
-
-namespace {
 
 std::vector<global_index> batch_of(global_index size) {
   std::vector<global_index> batch;
@@ -24,8 +21,6 @@ sampling::root_lists unequal(std::span<const global_index> roots, int ranks) {
   for (const global_index v : roots) lists[ranks == 1 ? 0 : std::size_t(1 + v % (ranks - 1))].push_back(v);
   return lists;
 }
-
-}  // namespace
 
 TEST_CASE("every root is in one micro-batch of one rank, and the weights of all add up to 1") {
   for (const global_index size : {1, 5, 24})

@@ -3,7 +3,6 @@
 #include "partita/train/batch_traffic.hpp"
 
 #include <doctest/doctest.h>
-#include <map>
 
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
@@ -13,8 +12,6 @@
 namespace test_batch_traffic {
 
 using namespace test_support;
-
-namespace {
 
 using placed_words = std::map<placement, global_index>;
 
@@ -59,8 +56,6 @@ global_index received(int ranks, const io::dataset& d, nn::training_options o, p
   });
   return words;
 }
-
-}  // namespace
 
 TEST_CASE("every placement receives the words of its closed form, and automatic takes the one with least") {
   std::map<placement, int> wins;

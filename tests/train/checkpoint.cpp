@@ -2,9 +2,6 @@
 // A run that goes on from a checkpoint ends as one that was never interrupted.
 #include "partita/train/checkpoint.hpp"
 
-#include <atomic>
-#include <cmath>
-
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/io/parts.hpp"

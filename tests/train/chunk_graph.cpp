@@ -2,8 +2,6 @@
 // Products with a graph chunk by chunk, under every policy, against loops over global indices.
 #include "partita/train/chunk_graph.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "partita/compiled/host.hpp"
@@ -12,8 +10,6 @@
 namespace test_chunk_graph {
 
 using namespace test_support;
-
-namespace {
 
 using graph = nn::chunk_graph<double, host>;
 using matrix = graph::matrix;
@@ -57,8 +53,8 @@ struct problem {
       sizes.push_back(vertices->rows().block(vertex_rows.rows, mesh.at(r)).size());
     const host_mesh by_rows(m.world(), {m.size(), 1, 1});
     const blocking rows = blocking::given(sizes, by_rows.shape(), nesting::rows);
-    const sampling::graph<double> a(distribute(by_rows, row_1d.sparse, rows, rows,
-                                               share(entries, m.rank(), m.size()), symmetry::one_way,
+    const sampling::graph<double> a(distribute(by_rows, row_1d.sparse, rows, rows, share(entries, m),
+                                               symmetry::one_way,
                                                row_1d.dense));  // (n, n)
     return graph(m, vertices, a, p);
   }
@@ -160,8 +156,6 @@ void backward(const problem& of, const host_mesh& m, const policy& p, graph& g, 
   }
   check_equals(late, of.sums(factor, true), 1e-13, "what came after a chunk was read");
 }
-
-}  // namespace
 
 TEST_CASE("products and sums chunk by chunk are those of loops over entries, with the words predicted") {
   for_each_usual_mesh(std::array{1, 2, 4, 6, 9, 12}, [](const policy& p, mesh_shape shape) {

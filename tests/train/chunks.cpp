@@ -2,18 +2,12 @@
 // Vertices in chunks: every row of every chunk is one vertex, whatever the blocks of rows and the chunks are.
 #include "partita/train/chunks.hpp"
 
-#include <algorithm>
-#include <numeric>
-#include <tuple>
-
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 
 namespace test_chunks {
 
 using namespace test_support;
-
-namespace {
 
 constexpr mesh_shape meshes[] = {{1, 1, 1}, {3, 1, 1}, {2, 2, 1}, {2, 1, 3}, {3, 2, 2}};
 
@@ -101,8 +95,6 @@ io::dataset skewed(global_index n) {
     for (global_index u = 0; u < n / (v + 1); ++u) d.edges.push_back({u, v});
   return d;
 }
-
-}  // namespace
 
 TEST_CASE("each row of the whole is one row of a chunk, and each row of a chunk is one vertex") {
   for (const global_index n : {1, 5, 23}) {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a CUDA device over far memory: the losses of a host with near memory, within the budget.
-#include <array>
-#include <cmath>
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <memory>
-#include <string>
-#include <utility>
 
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/compiled/cuda.hpp"
@@ -14,22 +8,11 @@
 #include "partita/local/cuda/kernels.hpp"
 #include "partita/memory/cuda_far.hpp"
 #include "support/datasets.hpp"
-#include "support/meshes.hpp"
+#include "support/runs.hpp"
 
 namespace test_cuda_far_models {
 
-using namespace partita;
 using namespace test_support;
-
-nn::training_options short_run(const std::string& model, nn::coupling coupling) {
-  nn::training_options o;
-  o.model = model;
-  o.coupling = coupling;
-  o.hidden = {6};
-  o.hops = 2;
-  o.epochs = 2;
-  return o;
-}
 
 /// Gives the queue a window and little more.
 std::size_t bound(const device_queue<cuda_device>& q, std::size_t window) {
@@ -47,7 +30,8 @@ TEST_CASE("far memory: a device with a small window gives the losses of the host
                                         {"gcn", nn::coupling::decoupled}})
     for (const int ranks : {1, 2})
       on_threads(ranks, [&](const communicator& world) {
-        const nn::training_options o = short_run(model, coupling);
+        const nn::training_options o{
+            .model = model, .coupling = coupling, .hidden = {6}, .hops = 2, .epochs = 2};
         const mesh_shape shape{world.size(), 1, 1};
         const auto expected = nn::train_model<double>(mesh<host>(world, shape), d, o, row_1d);
         for (const std::size_t window : {std::size_t{8192}, std::size_t{32768}}) {
@@ -60,12 +44,7 @@ TEST_CASE("far memory: a device with a small window gives the losses of the host
           CHECK(found.far->chunks.total > (window == 8192 ? 100 : 20));
           CHECK(found.far->peak_bytes.max_rank > 0);
           CHECK(found.peak_bytes.max_rank <= static_cast<global_index>(budget));
-          REQUIRE(found.epochs.size() == expected.epochs.size());
-          for (std::size_t e = 0; e < found.epochs.size(); ++e) {
-            const double loss = expected.epochs[e].loss;
-            CHECK(std::abs(found.epochs[e].loss - loss) < 1e-12 * loss);
-            CHECK(found.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
-          }
+          check_run(found, expected, 1e-12, {}, scores::compared);
           CHECK(found.words_received.total == expected.words_received.total);
         }
       });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a CUDA device: training as on the host, and what it costs.
-#include <cstdlib>
 #include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
@@ -10,7 +9,7 @@
 #include "partita/compiled/host.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "support/datasets.hpp"
-#include "support/meshes.hpp"
+#include "support/runs.hpp"
 
 using namespace partita;
 using namespace test_support;
@@ -18,13 +17,7 @@ using namespace test_support;
 namespace {
 
 nn::training_options options_of(const std::string& model) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {6};
-  o.heads = 2;
-  o.hops = 3;
-  o.epochs = 4;
-  return o;
+  return {.model = model, .hidden = {6}, .heads = 2, .hops = 3, .epochs = 4};
 }
 
 }  // namespace
@@ -39,10 +32,7 @@ TEST_CASE(
         for (const std::size_t most : {base::max_tile_entries, std::size_t{20}}) {
           const mesh<cuda_device> m(world, shape, device_queue<cuda_device>(), most);
           const auto cuda_run = nn::train_model<double>(m, d, options_of(model), policy);
-          for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
-            CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) <
-                  1e-9 * host_run.epochs[e].loss);
-          CHECK(cuda_run.words_received.total == cuda_run.predicted_words_received.total);
+          check_run(cuda_run, host_run, 1e-9);
           if (most < base::max_tile_entries) continue;  // the offsets of parts travel with A
           if (shape.col > 1)  // blocks of A may travel, on devices with values in the place of factors
             CHECK(cuda_run.words_received.total >= host_run.words_received.total);

@@ -2,11 +2,6 @@
 // What is not finite ends training, and is neither read nor saved.
 #include "partita/train/finite.hpp"
 
-#include <cmath>
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
-
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/train/mini_batch_trainer.hpp"
@@ -16,19 +11,11 @@
 #include "support/ranks.hpp"
 #include "support/scratch.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
-nn::training_options short_run() {
-  nn::training_options o;
-  o.model = "gcn";
-  o.hidden = {7};
-  o.epochs = 8;
-  o.dropout = 0;
-  return o;
-}
+nn::training_options short_run() { return {.model = "gcn", .hidden = {7}, .epochs = 8, .dropout = 0}; }
 
 }  // namespace
 

@@ -2,10 +2,6 @@
 // R (A + w I) C from a graph's edges, against dense matrices, and what is counted and summed over edges.
 #include "partita/train/graph_entries.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <memory>
-
 #include "partita/sampling/graph.hpp"
 #include "partita/train/edge_rows.hpp"
 #include "partita/train/graph_data.hpp"
@@ -16,8 +12,6 @@ namespace test_graph_entries {
 
 using namespace test_support;
 using entries_of_graph = nn::graph_entries<double>;
-
-namespace {
 
 constexpr global_index n = 17;
 
@@ -82,8 +76,6 @@ void check_near(const dense_values& got, const dense_values& expected) {
 }
 
 constexpr auto rank_counts_tried = {1, 2, 3, 4, 6, 8, 9, 12};
-
-}  // namespace
 
 TEST_CASE("graph_entries: R (A + w I) C, on any number of ranks") {
   const auto r = diagonal(0.5), c = diagonal(-1);
@@ -201,8 +193,6 @@ TEST_CASE("features are divided by their row sums only where none of all rows is
   CHECK(scaled_features(io::feature_table(std::move(sparse)), false) == dense_values{1, 0, 0, 1});
 }
 
-namespace {
-
 using propagation = nn::propagation_matrix;
 
 /// Whether the matrix for `of` stores factors, on every mesh; its values are those with weights of 1.
@@ -220,8 +210,6 @@ bool stores_factors(const host_mesh& m, const policy& p, io::dataset data, propa
   }
   return a.local()->form.factored;
 }
-
-}  // namespace
 
 TEST_CASE("propagation matrices are those of the loops and weights that are asked for") {
   for (const bool weighted : {false, true}) {

@@ -13,8 +13,6 @@ namespace test_mini_batch_trainer {
 
 using namespace test_support;
 
-namespace {
-
 nn::training_options options_for(placement how) {
   return {.model = "sage",
           .hidden = {6},
@@ -56,8 +54,6 @@ std::set<global_index> input_frontier(const sampling::sample<double>& s) {
 }
 
 const io::dataset d = directed_graph(61);
-
-}  // namespace
 
 TEST_CASE("gradients are those of the mean over the batch; a mean of the means of unequal parts is not") {
   const nn::training_options o = options_for(placement::home);

@@ -2,12 +2,9 @@
 // Models in files: what was saved under one policy computes the same under every other, on any ranks.
 #include "partita/train/model_file.hpp"
 
-#include <map>
-
-#include "partita/compiled/host.hpp"
+#include "laws/training_laws.hpp"
 #include "partita/io/reordered.hpp"
 #include "partita/train/trained_values.hpp"
-#include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/scratch.hpp"
 
@@ -15,25 +12,11 @@ namespace test_train_model_file {
 
 using namespace test_support;
 
-namespace {
-
 using values_list = std::vector<nn::parameter_values<double>>;
 
 nn::training_options options_for(std::string model) {
-  nn::training_options o{.model = std::move(model), .hidden = {6}, .heads = 2, .hops = 3, .epochs = 2};
-  if (o.model == "gcnii" || o.model == "resgcn") o.layers = 3;
-  return o;
-}
-
-/// Every model in every variant that train_model knows.
-std::vector<nn::training_options> every_model() {
-  std::vector<nn::training_options> all;
-  for (const auto& named : nn::named_models<double, host>()) {
-    all.push_back(options_for(std::string(named.name)));
-    all.back().coupling = named.coupling;
-    all.back().aggregation = named.aggregation;
-  }
-  return all;
+  const int layers = model == "gcnii" || model == "resgcn" ? 3 : 0;
+  return {.model = std::move(model), .hidden = {6}, .layers = layers, .heads = 2, .hops = 3, .epochs = 2};
 }
 
 /// What was saved, and what the model computed then, in the order of `vertices`.
@@ -113,11 +96,9 @@ std::string refused(const scratch& folder, const fs::path& path, const io::datas
 
 const io::dataset d = directed_graph(29);
 
-}  // namespace
-
 TEST_CASE("a model saved on four ranks predicts the same under other policies and on other ranks") {
   const scratch folder;
-  for (const nn::training_options& o : every_model()) {
+  for (const nn::training_options& o : every_variant(options_for("gcn"))) {
     INFO("o.model ", o.model, ", static_cast<int>(o.coupling) ", static_cast<int>(o.coupling));
     const saved_run run = saved_by_trainer(4, {2, 2, 1}, grid_2d, folder / "m", d, o);
     CHECK(std::ssize(run.outputs.logits) == 29 * 5);
@@ -129,7 +110,7 @@ TEST_CASE("a model saved on four ranks predicts the same under other policies an
 
 TEST_CASE("the names of a model's parameters are all different, and those of its stages") {
   on_threads(2, [&](const communicator& world) {
-    for (const nn::training_options& given : every_model()) {
+    for (const nn::training_options& given : every_variant(options_for("gcn"))) {
       nn::training_options o = given;
       const mesh<host> m(world, {2, 1, 1});
       const auto named = [](const auto& values) {
@@ -351,7 +332,7 @@ TEST_CASE("files that claim more weights than they have are refused before anyth
     return complaint(folder.dir, [&] { nn::saved_model_of(io::load_safetensors(folder / "m")); }) ==
            "m: its tensors are too few or too small for the model that its metadata describes";
   };
-  for (const nn::training_options& o : every_model())
+  for (const nn::training_options& o : every_variant(options_for("gcn")))
     for (const auto& [key, value] : {std::pair{"features", "1000000000000"},
                                      {"classes", "1000000000000"},
                                      {"embedding", "1000000000000"},

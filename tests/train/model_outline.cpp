@@ -12,8 +12,6 @@ namespace test_model_outline {
 
 using namespace test_support;
 
-namespace {
-
 nn::model_outline outline(const std::string& model, int layers = 4) {
   nn::training_options o{.model = model, .hidden = {8}, .layers = layers};
   return nn::outline_of<double>(device_queue<host>(), directed_graph(), o);
@@ -32,8 +30,6 @@ double least(const std::vector<double>& costs, std::size_t begin, int stages) {
   }
   return best;
 }
-
-}  // namespace
 
 TEST_CASE("layers, their inputs, parameters and products") {
   const nn::model_outline gcn = outline("gcn");

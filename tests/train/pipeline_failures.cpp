@@ -11,8 +11,6 @@ namespace test_pipeline_failures {
 
 using namespace test_support;
 
-namespace {
-
 constexpr int stages = 2, ways = 2, chunks = 4;
 
 nn::training_options small(nn::chunk_history history) {
@@ -48,8 +46,6 @@ void check_begin(const std::string& said, const std::string& expected) {
 }
 
 std::string stage_of(int rank) { return "stage " + std::to_string(rank / ways); }
-
-}  // namespace
 
 TEST_CASE("a receive from another stage that fails, or is of the wrong size, names the stage and the chunk") {
   const std::vector<int> order = order_of_second_epoch();

@@ -10,8 +10,6 @@ namespace test_pipeline_guard {
 
 using namespace test_support;
 
-namespace {
-
 using trainer = nn::pipeline_trainer<double, host>;
 
 nn::training_options two_stages() {
@@ -28,8 +26,6 @@ std::vector<int> of(bool (nn::guarded_epochs::*property)(int) const, const nn::g
     if ((epochs.*property)(e)) found.push_back(e);
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("epochs are compared as often as the guard says, and after exact ones") {
   using epochs = nn::guarded_epochs;

@@ -2,7 +2,6 @@
 // The order of chunks in a pipeline: a permutation, drawn evenly, the same for the same seed and epoch.
 #include "partita/train/pipeline_order.hpp"
 
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
 

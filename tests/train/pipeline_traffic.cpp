@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of a pipeline receive in an epoch, in closed form: between stages, inside each, for parameters
-// and for the loss.
-#include <map>
+// What ranks of a pipeline receive in an epoch, in closed form.
 #include <set>
 
 #include "partita/compiled/host.hpp"
@@ -13,8 +11,6 @@
 namespace test_pipeline_traffic {
 
 using namespace test_support;
-
-namespace {
 
 using trainer = nn::pipeline_trainer<double, host>;
 
@@ -176,8 +172,6 @@ void check(const problem& of) {
                      nn::halo_words(mirrors, backward_widths) + sums + 2 * (of.ways - 1));
   });
 }
-
-}  // namespace
 
 TEST_CASE("words and messages of each rank and of all are the closed forms, over stages, ways and layers") {
   for (const char* model : {"gcn", "gcnii"})

@@ -4,17 +4,12 @@
 
 #include <set>
 
-#include "partita/comm/self.hpp"
-#include "partita/compiled/host.hpp"
-#include "support/datasets.hpp"
+#include "laws/training_laws.hpp"
 #include "support/matrices.hpp"
-#include "support/runs.hpp"
 
 namespace test_pipeline_trainer {
 
 using namespace test_support;
-
-namespace {
 
 using trainer = nn::pipeline_trainer<double, host>;
 
@@ -23,11 +18,6 @@ constexpr const char* models[] = {"gcn", "sage", "gin", "gcnii", "resgcn"};
 nn::training_options deep(const std::string& model) {
   return {
       .model = model, .hidden = {6}, .layers = 5, .epsilon = 0.25, .epochs = 3, .dropout = 0.3, .seed = 7};
-}
-
-nn::training_result serial(const io::dataset& d, nn::training_options o) {
-  o.pipeline = {};
-  return nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
 }
 
 nn::training_result over_stages(const communicator& world, const io::dataset& d,
@@ -40,8 +30,6 @@ void check_losses(const nn::training_result& found, const nn::training_result& e
 }
 
 const io::dataset d = directed_graph();
-
-}  // namespace
 
 TEST_CASE(
     "with one chunk or exact history the losses are the serial ones, for every model and policy inside") {

@@ -2,10 +2,7 @@
 // Closed forms of what pipelines and cut graphs receive: against counts, and against published volumes.
 #include "partita/train/pipeline_words.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <doctest/doctest.h>
-#include <limits>
 #include <set>
 
 #include "bench/support/gnnpipe_figures.hpp"
@@ -17,8 +14,6 @@ using namespace partita;
 namespace published = bench::gnnpipe;
 using nn::layered_network, nn::mirror_pairs;
 
-namespace {
-
 constexpr int graph_only = 0, stages_only = 1, both = 2;
 
 std::vector<io::edge> random_edges(global_index n, int degree) {
@@ -28,8 +23,6 @@ std::vector<io::edge> random_edges(global_index n, int degree) {
       edges.push_back({static_cast<global_index>(random_bits(3, v, k) % static_cast<std::uint64_t>(n)), v});
   return edges;
 }
-
-}  // namespace
 
 TEST_CASE("words are those of the closed forms") {
   for (const global_index layers : {8, 32})

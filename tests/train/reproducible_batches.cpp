@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on mini-batches of a reproducible mesh: the same bits for every number of ranks, placement and
-// thread.
-#include <cmath>
-#include <limits>
+// Mini-batches of a reproducible mesh: the same bits for all ranks, placements and threads.
 
-#include "partita/comm/self.hpp"
-#include "partita/compiled/host.hpp"
-#include "support/datasets.hpp"
+#include "laws/training_laws.hpp"
 #include "support/mini_batches.hpp"
-#include "support/runs.hpp"
 
 namespace test_reproducible_batches {
 
 using namespace test_support;
-
-namespace {
 
 nn::training_options options_for(const char* model) {
   nn::training_options o = batch_options(model, {4, 3});
@@ -22,51 +14,30 @@ nn::training_options options_for(const char* model) {
   return o;
 }
 
-/// Losses, scores and words, and the parameters after the run, as bits.
-struct trained {
-  std::vector<double> numbers;
-  std::vector<std::byte> bits;
-  bool operator==(const trained&) const = default;
-};
-
+/// Losses, scores and what was learned.
 template <class T>
-trained train(const mesh<host>& m, const io::dataset& d, const nn::training_options& o) {
+run_bits train(const mesh<host>& m, const io::dataset& d, const nn::training_options& o) {
   nn::mini_batch_trainer<T, host> t(m, d, o, row_1d);
   const nn::training_result r = t.run();
-  if (!o.mini_batch.cut_graph) {
-    check_words(r);
-  }
-  trained result;
+  if (!o.mini_batch.cut_graph) check_words(r);
+  run_bits result;
   for (const nn::epoch_report& e : r.epochs)
     result.numbers.insert(result.numbers.end(),
                           {e.loss, e.train_accuracy, e.validation_accuracy, e.test_accuracy});
-  std::vector<T> values;
-  if (t.embedding() != nullptr) values = collect(*t.embedding());
-  const auto parameters = t.parameters().values().values();
-  values.insert(values.end(), parameters.begin(), parameters.end());
-  const auto bytes = std::as_bytes(std::span<const T>(values));
-  result.bits.assign(bytes.begin(), bytes.end());
+  if (t.embedding() != nullptr) result.add<T>(collect(*t.embedding()));
+  result.add<T>(t.parameters().values().values());
   return result;
-}
-
-mesh<host> mesh_of(const communicator& world, mesh_shape shape, int threads,
-                   summation sums = summation::reproducible) {
-  return {world, shape, device_queue<host>(threads), sums};
 }
 
 template <class T>
-trained on_one_rank(const io::dataset& d, const nn::training_options& o, summation sums) {
-  trained result;
-  on_threads(1, [&](const communicator& world) {
-    result = train<T>(mesh_of(world, {1, 1, 1}, 1, sums), d, o);
-  });
-  return result;
+run_bits on_one_rank(const io::dataset& d, const nn::training_options& o, summation sums) {
+  return train<T>(reproducible_mesh(self::world(), {1, 1, 1}, 1, sums), d, o);
 }
 
 template <class T>
 void expect_same_bits(const io::dataset& d, nn::training_options o, std::initializer_list<int> rank_counts) {
-  const trained expected = on_one_rank<T>(d, o, summation::reproducible);
-  const trained fast = on_one_rank<T>(d, o, summation::fast);
+  const run_bits expected = on_one_rank<T>(d, o, summation::reproducible);
+  const run_bits fast = on_one_rank<T>(d, o, summation::fast);
   for (std::size_t i = 0; i < expected.numbers.size(); i += 4)
     CHECK(std::abs(expected.numbers[i] - fast.numbers[i]) < 1000 * std::numeric_limits<T>::epsilon());
   for (const placement how :
@@ -79,16 +50,14 @@ void expect_same_bits(const io::dataset& d, nn::training_options o, std::initial
       o.mini_batch.sampling_threads = 1 + ranks % 2;
       on_threads(ranks, [&](const communicator& world) {
         const mesh_shape shape{ranks % 2 == 0 ? ranks / 2 : ranks, ranks % 2 == 0 ? 2 : 1, 1};
-        CHECK(
-            train<T>(mesh_of(world, how == placement::home ? mesh_shape{ranks, 1, 1} : shape, 1 + ranks % 3),
-                     d, o) == expected);
+        CHECK(train<T>(reproducible_mesh(world, how == placement::home ? mesh_shape{ranks, 1, 1} : shape,
+                                         1 + ranks % 3),
+                       d, o) == expected);
       });
     }
 }
 
 const io::dataset d = directed_graph(61);
-
-}  // namespace
 
 TEST_CASE("gcn, sage and gin: the same bits for every number of ranks, placement and number of threads") {
   for (const char* model : {"gcn", "sage", "gin"}) {
@@ -100,7 +69,6 @@ TEST_CASE("gcn, sage and gin: the same bits for every number of ranks, placement
 TEST_CASE(
     "the sampler of layers, micro-batches, sampled scores, several labels and draws with replacement: the "
     "same bits") {
-  io::dataset d = directed_graph(61);
   nn::training_options o = options_for("gcn");
   o.mini_batch.sampler = nn::batch_sampler::layers;
   o.mini_batch.fanouts = {20, 15};
@@ -111,14 +79,10 @@ TEST_CASE(
   o.mini_batch.sampled_scores = true;
   o.mini_batch.replace = true;
   expect_same_bits<double>(d, o, {3, 4});
-  d.multi_label = true;
-  for (global_index v = 0; v < d.vertices; ++v)
-    for (global_index c = 0; c < d.classes; ++c)
-      d.label_matrix.push_back(static_cast<std::uint8_t>(random_bits(9, v, c) % 2));
   o.mini_batch.replace = false;
   o.hidden = {9, 4};
   o.mini_batch.fanouts = {2, 3, 4};
-  expect_same_bits<float>(d, o, {4});
+  expect_same_bits<float>(with_several_labels(d), o, {4});
 }
 
 TEST_CASE("an embedding: the same bits") {
@@ -134,14 +98,14 @@ TEST_CASE("an embedding: the same bits") {
 
 TEST_CASE("fast sums of batches depend on the ranks") {
   nn::training_options o = options_for("gcn");
-  const trained one = on_one_rank<float>(d, o, summation::fast);
+  const run_bits one = on_one_rank<float>(d, o, summation::fast);
   on_threads(3, [&](const communicator& world) {
-    CHECK(!(train<float>(mesh_of(world, {3, 1, 1}, 1, summation::fast), d, o) == one));
+    CHECK(!(train<float>(reproducible_mesh(world, {3, 1, 1}, 1, summation::fast), d, o) == one));
   });
 }
 
 TEST_CASE("batches that cannot be reproducible say so") {
-  const mesh<host> m = mesh_of(self::world(), {1, 1, 1}, 1);
+  const mesh<host> m = reproducible_mesh(self::world(), {1, 1, 1}, 1);
   const auto refused = [&](const char* what, const nn::training_options& o) {
     expect_error<error>(what, [&] { nn::train_on_mini_batches<float>(m, d, o, row_1d); });
   };
