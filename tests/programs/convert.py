@@ -315,7 +315,7 @@ class Formats:
         self.refused(1, "row 0 has a negative vertex", self.path("huge.npy"), self.path("x.npz"))
         packed = self.write("packed.txt.gz", gzip.compress(b"0 1\n" * 10**6))
         self.refused(1, "packed.txt.gz: has more than 1048576 bytes, the limit of what is unpacked, which .* or --unpack-limit SIZE sets", packed, self.path("x.npz"), "--unpack-limit", "1M")
-        self.convert(packed, self.path("x.npz"), "--unpack-limit", "4M")
+        self.convert(packed, self.path("unpacked.npz"), "--unpack-limit", "4M")
         for texts in (["0 1\n", "1 2\n"], ["0 1\n1 2"], ["0 1\n" * 30000, "1 2\n"]):  # members of a packed file
             packed = self.write("members.txt.gz", b"".join(gzip.compress(text.encode()) for text in texts))
             lines = len("".join(texts).splitlines())
