@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Matrices, their products and exchanges, layers, and training on whole graphs, with nothing but the
-/// standard library. Mini-batches and stages are headers of their own: train/mini_batch_trainer.hpp and
-/// train/pipeline_trainer.hpp, or train/trained_values.hpp for all modes; so are backends: comm/mpi.hpp,
-/// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp,
-/// io/dataset.hpp, io/safetensors.hpp, io/checkpoint_folder.hpp, train/checkpoint.hpp and
-/// train/model_file.hpp; io/whole_file.hpp and io/matrix_market.hpp need POSIX.
+/// standard library. Samplers, mini-batches, stages and prediction are headers of their own: sampling/,
+/// train/mini_batch_trainer.hpp, train/pipeline_trainer.hpp and train/predictor.hpp, or all of them by
+/// train/trained_values.hpp. So are backends: comm/mpi.hpp, local/blas/gemm.hpp, local/lapack/small.hpp,
+/// algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp, io/dataset.hpp, io/safetensors.hpp,
+/// io/checkpoint_folder.hpp, train/checkpoint.hpp and train/model_file.hpp; io/whole_file.hpp and
+/// io/matrix_market.hpp need POSIX.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
