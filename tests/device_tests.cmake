@@ -15,7 +15,8 @@ if(TARGET partita::lapack)
 endif()
 partita_add_device_test(device_matrices TESTS ${of_matrices} BACKENDS ${backends_of_matrices})
 partita_add_device_test(device_communicators TESTS comm/device_laws LIBRARIES laws_on_the_device)
-partita_add_device_test(device_far TESTS memory/cuda_far train/cuda_far_models LIBRARIES cuda_training_of_programs partita::compiled)
+partita_add_device_test(device_far TESTS memory/cuda_far)
+partita_add_device_test(train/cuda_far_models SOURCES train/cuda_far_models.cpp LIBRARIES cuda_training_of_programs partita::compiled)
 partita_add_device_test(device_nccl TESTS comm/nccl BACKENDS nccl LIBRARIES laws_on_the_host laws_on_the_device DEVICES 2 NEEDS_CARD "NCCL, on two cards")
 partita_add_device_test(comm/mpi_device_laws LIBRARIES laws_on_the_device MPI_RANKS 1 2 4)
 partita_add_device_test(local/vendor_link BACKENDS cublas cusparse NEEDS_CARD "the products of cuBLASLt and cuSPARSE")
@@ -24,9 +25,9 @@ partita_add_device_test(emulator_faults SOURCES emulator/faults.cu emulator/race
 partita_add_device_test(emulator_communicators TESTS comm/device_failures comm/device_steady memory/cuda LIBRARIES laws_on_the_device
                         CONTROLS_EMULATOR)
 partita_add_device_test(emulator_nccl TESTS comm/nccl_failures BACKENDS nccl LIBRARIES emulated_nccl CONTROLS_EMULATOR)
-partita_add_device_test(emulator_libraries BACKENDS cublas cusparse TESTS local/cuda_libraries local/vendor_calls CONTROLS_EMULATOR)
-partita_add_device_test(train/cuda_models LIBRARIES cuda_training_of_programs partita::compiled golden_cases
-                        CONTROLS_EMULATOR NEEDS_GOLDEN)
+partita_add_device_test(emulator_libraries BACKENDS cublas cusparse TESTS local/cuda_libraries local/vendor_calls algebra/device_steady CONTROLS_EMULATOR)
+partita_add_device_test(train/cuda_models SOURCES train/cuda_models.cpp LIBRARIES cuda_training_of_programs partita::compiled
+                        CONTROLS_EMULATOR)
 if(partita_device_tests)
   # The PTX that the build makes, if it suits every card looked at, or else PTX of its own.
   set(kept ${CMAKE_CURRENT_BINARY_DIR}/ptx_of_kernels)
