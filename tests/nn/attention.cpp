@@ -3,7 +3,7 @@
 
 #include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/compiled/host_f64.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/nn/models.hpp"
 #include "partita/nn/normalization.hpp"
 #include "partita/train/graph_data.hpp"

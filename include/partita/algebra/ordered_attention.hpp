@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 
+#include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/neighbour_rows.hpp"
 
@@ -140,6 +141,7 @@ class ordered_attention {
     return predicted_forward() + hops * in_.predicted(width()) + hops * out_.predicted(width()) +
            out_.predicted(2 * shape_.heads) + out_.predicted(shape_.heads);
   }
+  static coefficient_gradient form() { return coefficient_gradient::rows; }
   /// The coefficients that this rank computes for products, forward and backward.
   global_index coefficients() const {
     return static_cast<global_index>(in_.edges() + out_.edges()) * shape_.heads;

@@ -24,6 +24,7 @@
   PREFIX template class spmm_plan<T, host>;                                                  \
   PREFIX template class redistribution<T, host>;                                             \
   PREFIX template class gemm_plan<T, host>;                                                  \
+  PREFIX template class nn::attention<T, host>;                                              \
   PREFIX template class nn::parameters<T, host>;                                             \
   PREFIX template class nn::builder<T, host>;                                                \
   PREFIX template class nn::adam<T, host>;                                                   \

@@ -2,7 +2,7 @@
 #pragma once
 /// Attention over the in-edges of every vertex, under any policy, without materialising edges x features.
 
-#include <variant>
+#include <memory>
 
 #include "partita/algebra/ordered_attention.hpp"
 #include "partita/nn/owners_attention.hpp"
@@ -12,16 +12,44 @@ namespace partita::nn {
 
 namespace detail {
 
-/// The ways to compute an attention on a device.
+/// A way to compute an attention, as nn::attention says.
 template <class T, class Device>
-struct attention_ways {
-  using type = std::variant<tiled_attention<T, Device>, owners_attention<T, Device>>;
+class attention_way {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  virtual ~attention_way() = default;
+
+  virtual void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) = 0;
+  virtual void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) = 0;
+  virtual coefficient_gradient form() const = 0;
+  virtual traffic predicted() const = 0;
+  virtual traffic predicted_forward() const = 0;
+  virtual global_index coefficients() const = 0;
 };
-template <class T, class Device>
-requires local::sums_exactly<Device>
-struct attention_ways<T, Device> {
-  using type =
-      std::variant<tiled_attention<T, Device>, owners_attention<T, Device>, ordered_attention<T, Device>>;
+
+/// That of Way, a class with these members.
+template <class T, class Device, class Way>
+class attention_by final : public attention_way<T, Device> {
+ public:
+  using typename attention_way<T, Device>::matrix;
+
+  template <class... A>
+  explicit attention_by(const A&... arguments) : way_(arguments...) {}
+
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
+    way_.forward(x, scores, y, mask);
+  }
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
+    way_.backward(x, dy, dx, dscores);
+  }
+  coefficient_gradient form() const override { return way_.form(); }
+  traffic predicted() const override { return way_.predicted(); }
+  traffic predicted_forward() const override { return way_.predicted_forward(); }
+  global_index coefficients() const override { return way_.coefficients(); }
+
+ private:
+  Way way_;
 };
 
 /// Whether several ranks have the same block of A and columns of the same head.
@@ -40,10 +68,38 @@ bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_sh
   return heads > shape.values_of_edge();
 }
 
-/// The words that the busiest rank receives, and the coefficients that it computes.
-template <class Way, class Device>
-global_index cost_of(const Way& way, const mesh<Device>& m) {
-  return m.world().all_reduce(way.predicted().words + way.coefficients(), reduction::max);
+/// Whether owners_attention has the busiest rank do less: words that it receives, and coefficients that it
+/// computes.
+template <class T, class Device>
+bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+                      const attention_shape& shape, spmm_options options) {
+  const mesh<Device>& m = a.mesh();
+  if (!shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols))) return false;
+  const auto cost_of = [&](const auto& way) {
+    return m.world().all_reduce(way.predicted().words + way.coefficients(), reduction::max);
+  };
+  const global_index in_layout =
+      cost_of(tiled_attention<T, Device>(a, rows, shape, options, coefficient_gradient::automatic));
+  return cost_of(owners_attention<T, Device>(a, rows, shape, options)) < in_layout;
+}
+
+/// The way of an attention on a device.
+template <class T, class Device>
+std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
+                                                             const attention_shape& shape,
+                                                             const spmm_options& options,
+                                                             coefficient_gradient form) {
+  const in_edges<T, Device> rows(a);
+  if constexpr (local::sums_exactly<Device>)
+    if (a.mesh().reproducible())
+      return std::make_unique<attention_by<T, Device, ordered_attention<T, Device>>>(a, rows, shape.scores(),
+                                                                                     shape.width, shape.hops);
+  const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
+  if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
+  if (form == coefficient_gradient::owners ||
+      (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
+    return std::make_unique<attention_by<T, Device, owners_attention<T, Device>>>(a, rows, shape, options);
+  return std::make_unique<attention_by<T, Device, tiled_attention<T, Device>>>(a, rows, shape, options, form);
 }
 
 }  // namespace detail
@@ -67,74 +123,69 @@ class attention {
   /// `a`: the pattern in the policy's layout. On a reproducible mesh `options` and `form` are not used.
   /// Throws error for coefficient_gradient::rows with more than one hop.
   attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
-      : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        way_(way_of(a, in_edges<T, Device>(a), shape, options, form)) {}
+            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic);
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
-    std::visit([&](auto& way) { way.forward(x, scores, y, mask); }, way_);
-  }
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {});
   /// dx and the gradient of the scalars, from dy and the x of the last forward.
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
-    std::visit([&](auto& way) { way.backward(x, dy, dx, dscores); }, way_);
-  }
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores);
 
-  const blocking& features() const { return features_; }
+  const blocking& features() const;
   /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
   /// mesh `rows`.
-  coefficient_gradient form() const {
-    return std::visit(
-        [](const auto& way) {
-          if constexpr (requires { way.form(); })
-            return way.form();
-          else
-            return coefficient_gradient::rows;
-        },
-        way_);
-  }
-
+  coefficient_gradient form() const;
   /// What this rank receives in one forward and one backward, in closed form.
-  traffic predicted() const {
-    return std::visit([](const auto& way) { return way.predicted(); }, way_);
-  }
+  traffic predicted() const;
   /// In one forward.
-  traffic predicted_forward() const {
-    return std::visit([](const auto& way) { return way.predicted_forward(); }, way_);
-  }
+  traffic predicted_forward() const;
   /// The coefficients that this rank computes for products in one forward and one backward.
-  global_index coefficients() const {
-    return std::visit([](const auto& way) { return way.coefficients(); }, way_);
-  }
+  global_index coefficients() const;
 
  private:
-  using ways = typename detail::attention_ways<T, Device>::type;
-
-  static ways way_of(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
-                     const attention_shape& shape, spmm_options options, coefficient_gradient form) {
-    if constexpr (local::sums_exactly<Device>)
-      if (a.mesh().reproducible())
-        return ways(std::in_place_type<ordered_attention<T, Device>>, a, rows, shape.scores(), shape.width,
-                    shape.hops);
-    const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
-    if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
-    if (form == coefficient_gradient::owners ||
-        (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
-      return ways(std::in_place_type<detail::owners_attention<T, Device>>, a, rows, shape, options);
-    return ways(std::in_place_type<detail::tiled_attention<T, Device>>, a, rows, shape, options, form);
-  }
-  static bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
-                               const attention_shape& shape, spmm_options options) {
-    const mesh<Device>& m = a.mesh();
-    if (!detail::shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols)))
-      return false;
-    const global_index in_layout = detail::cost_of(
-        detail::tiled_attention<T, Device>(a, rows, shape, options, coefficient_gradient::automatic), m);
-    return detail::cost_of(detail::owners_attention<T, Device>(a, rows, shape, options), m) < in_layout;
-  }
-
   blocking features_;
-  ways way_;
+  std::unique_ptr<detail::attention_way<T, Device>> way_;
 };
+
+template <class T, class Device>
+attention<T, Device>::attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
+                                spmm_options options, coefficient_gradient form)
+    : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
+      way_(detail::make_attention_way(a, shape, options, form)) {}
+
+template <class T, class Device>
+void attention<T, Device>::forward(const matrix& x, const matrix& scores, matrix& y,
+                                   const dropout_mask& mask) {
+  way_->forward(x, scores, y, mask);
+}
+
+template <class T, class Device>
+void attention<T, Device>::backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+  way_->backward(x, dy, dx, dscores);
+}
+
+template <class T, class Device>
+const blocking& attention<T, Device>::features() const {
+  return features_;
+}
+
+template <class T, class Device>
+coefficient_gradient attention<T, Device>::form() const {
+  return way_->form();
+}
+
+template <class T, class Device>
+traffic attention<T, Device>::predicted() const {
+  return way_->predicted();
+}
+
+template <class T, class Device>
+traffic attention<T, Device>::predicted_forward() const {
+  return way_->predicted_forward();
+}
+
+template <class T, class Device>
+global_index attention<T, Device>::coefficients() const {
+  return way_->coefficients();
+}
 
 }  // namespace partita::nn
