@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -355,6 +356,17 @@ class Solvers(ProgramCase):
             with open("/dev/full", "w") as full:
                 done = subprocess.run([os.path.join(FOLDER, program), "--matrix", self.edges], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"{program}: cannot write to standard output (No space left on device)\n"))
+
+    def test_a_full_disk_leaves_what_was_there(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        for program in self.programs():
+            for option in ("--out", "--json"):
+                old = self.file("old", "old")
+                done = run_program(os.path.join(FOLDER, program), "--matrix", self.edges, option, old, preexec_fn=limit)
+                self.check_refused(done, 1, f"{program}: {old}: cannot be written (File too large)")
+                with open(old) as f:
+                    self.assertEqual(f.read(), "old")
+            self.assertFalse([name for name in os.listdir(self.folder) if name.startswith(".partita")])
 
     def test_work_that_cannot_be_done(self):
         left = os.path.join(self.folder, "left.npy")
