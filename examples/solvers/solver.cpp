@@ -233,27 +233,28 @@ int run_solver(int argc, char** argv, const description& d,
                const std::function<solution(const problem&)>& solve) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   const command c = parse_command(argc, argv, d);
-  if (c.comm == "mpi")
-    return checked_output(d.name.c_str(),
-                          run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
-                            const bool first = world.rank() == 0;
-                            try {
-                              require_ranks(c.ranks, world.size());
-                              const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
-                              together(world, [&] {
-                                if (first) require_writable(c);
-                              });
-                              matrix_file file;
-                              together(world, [&] { file = read(c.matrix, c.limit); });
-                              const outcome o = solve_on(world, how, file, c, solve);
-                              if (first) tell(d, c, file, o);
-                              return 0;
-                            } catch (const usage_error& e) {
-                              return first ? report(d, e) : 2;
-                            } catch (const no_solution& e) {
-                              return first ? report(d, e) : 1;
-                            }
-                          }));
+  if (c.comm == "mpi") {
+    const int code = run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
+      const bool first = world.rank() == 0;
+      try {
+        require_ranks(c.ranks, world.size());
+        const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
+        together(world, [&] {
+          if (first) require_writable(c);
+        });
+        matrix_file file;
+        together(world, [&] { file = read(c.matrix, c.limit); });
+        const outcome o = solve_on(world, how, file, c, solve);
+        if (first) tell(d, c, file, o);
+        return 0;
+      } catch (const usage_error& e) {
+        return first ? report(d, e) : 2;
+      } catch (const no_solution& e) {
+        return first ? report(d, e) : 1;
+      }
+    });
+    return checked_output(d.name.c_str(), code);
+  }
   refuse_separate_runs();
   require_writable(c);
   const int ranks = c.ranks.value_or(1);
