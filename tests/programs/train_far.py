@@ -93,8 +93,31 @@ class Far(ProgramCase):
             result = self.train(*arguments, "--exchange-chunks", chunks, *self.far_options(1 << 17))
             self.same_losses(result, whole, chunks)
             self.assertEqual((result["words_received"], result["messages"]), (same["words_received"], same["messages"]))
+            self.assertEqual(result["predicted_far_bytes"], result["far_bytes"])
         result = self.train(*arguments, *self.far_options(1 << 17))
         self.assertGreater(result["messages"]["total"], whole["messages"]["total"])
+
+    def test_loops_that_are_there_are_forecast_once(self):
+        # A + I has a place for each vertex, also where the data have its loop, or have it twice.
+        with tempfile.TemporaryDirectory() as data:
+            write_graph(data)
+            ends = array.array("q", (v for u in range(VERTICES) for e in [(u, (7 * u + 1) % VERTICES), *[(u, u)] * (u % 3), (u, (u + 1) % VERTICES)] for v in e))
+            count = len(ends) // 2
+            with open(os.path.join(data, "edges.npy"), "wb") as f:
+                f.write(npy("<i8", (count, 2), ends.tobytes()))
+            for weights in ([1 + k % 3 for k in range(count)], None):
+                if weights:
+                    with open(os.path.join(data, "edge_weight.npy"), "wb") as f:
+                        f.write(npy("<f8", (count,), array.array("d", weights).tobytes()))
+                else:
+                    os.remove(os.path.join(data, "edge_weight.npy"))
+                for ranks in ("1", "2", "4"):
+                    for loops in ("sum", "once"):
+                        arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", ranks, "--self-loops", loops]
+                        expected = self.train(*arguments, data=data)
+                        result = self.train(*arguments, *self.far_options(expected["peak_bytes"]["max_rank"] // 4), data=data)
+                        self.same_losses(result, expected, arguments)
+                        self.assertEqual(result["predicted_far_bytes"], result["far_bytes"], (arguments, weights is None))
 
     def test_resident_memory_stays_near_the_budget(self):
         # Wide hidden layers of a small graph: what is far is a multiple of what may be resident.

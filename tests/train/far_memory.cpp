@@ -166,6 +166,27 @@ TEST_CASE("far memory: exchanges in any number of chunks have the words and loss
   }
 }
 
+// Needed rows of several ranks: their tiles of A are merged into one, in far memory. train_far compares with
+// the closed form.
+TEST_CASE("far memory: merged tiles of other ranks, exchanged at once and in chunks") {
+  const io::dataset d = directed_graph(311);
+  const auto store = scratch_file();
+  for (const int ranks : {2, 4})
+    for (const int chunks : {1, 3}) {
+      nn::training_options o = short_run();
+      o.exchange_chunks = chunks;
+      nn::training_result expected;
+      for (const bool far : {false, true})
+        with_mesh(default_mesh(row_1d, ranks), [&](const host_mesh& m) {
+          const auto r =
+              far ? train_far(m, d, o, row_1d, store, 24576) : nn::train_model<double>(m, d, o, row_1d);
+          if (m.rank() != 0) return;
+          if (!far) expected = r;
+          expect_same_losses(r, expected, std::to_string(chunks) + " chunks on " + std::to_string(ranks));
+        });
+    }
+}
+
 TEST_CASE("far memory: the losses of near memory, for an embedding and for sparse features") {
   io::dataset d = directed_graph(311);
   nn::training_options o = short_run("gcn");
