@@ -70,6 +70,7 @@ partita::far_rates use_pinned(const partita::device_queue<partita::cuda_device>&
 }
 
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
-                                              const partita::device_queue<partita::cuda_device>& queue) {
-  return {world, shape, queue};
+                                              const partita::device_queue<partita::cuda_device>& queue,
+                                              std::size_t tile_entries) {
+  return {world, shape, queue, tile_entries};
 }

@@ -27,6 +27,7 @@ partita::communicator cuda_world(const partita::communicator& world,
 partita::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
                               partita::far_options options);
 
-/// The mesh of `world` on that queue. Every rank must call.
+/// The mesh of `world` on that queue, with tiles of at most so many entries in a part. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
-                                              const partita::device_queue<partita::cuda_device>& queue);
+                                              const partita::device_queue<partita::cuda_device>& queue,
+                                              std::size_t tile_entries = partita::base::max_tile_entries);

@@ -59,7 +59,7 @@ TOGETHER = {
     "nn/parameters.cpp": "nn/builder nn/layer",
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
-    "train/cuda_models.cu": "compiled/cuda",
+    "train/cuda_models.cpp": "compiled/cuda",
     "train/trainer.cpp": "compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/graph_entries.cpp": "train/edge_rows",
     "train/checkpoint.cpp": "train/pipeline_state train/training_state",

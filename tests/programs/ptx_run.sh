@@ -41,9 +41,10 @@ expect 1 "4 ranks need 4 devices, there are 2" env EMULATOR_DEVICES=2 "$run" tra
 # Programs as docs/gpu.md has nvcc build them, and as the emulator cannot use them.
 build() { "$nvcc" -std=c++20 "${@:3}" "$2" -o "$folder/$1"; }
 planted=$1/tests/emulator/planted_faults.cu
-build faults "$planted" -cudart shared
+build faults.o "$planted" -c
+build faults "$folder/faults.o" -cudart shared
+build static "$folder/faults.o" -cudart static
 build linked "$planted" -cudart shared -rdc=true
-build static "$planted" -cudart static
 faults=$folder/faults
 expect 0 "no kernel ran" "$run" --costs "$faults" nothing
 expect 139 "emulator: the host touches device memory: 12 bytes into a block of 128 bytes of device 0" "$run" "$faults" touch

@@ -2,10 +2,9 @@
 // Models on a CUDA device over far memory: the losses of a host with near memory, within the budget.
 #include <doctest/doctest.h>
 
-#include "partita/comm/cuda_memory.hpp"
+#include "examples/ranks/cuda_device.hpp"
 #include "partita/compiled/cuda.hpp"
 #include "partita/compiled/host.hpp"
-#include "partita/local/cuda/kernels.hpp"
 #include "partita/memory/cuda_far.hpp"
 #include "support/datasets.hpp"
 #include "support/runs.hpp"
@@ -35,7 +34,7 @@ TEST_CASE("far memory: a device with a small window gives the losses of the host
         const mesh_shape shape{world.size(), 1, 1};
         const auto expected = nn::train_model<double>(mesh<host>(world, shape), d, o, row_1d);
         for (const std::size_t window : {std::size_t{8192}, std::size_t{32768}}) {
-          const mesh<cuda_device> m(world, shape);
+          const mesh<cuda_device> m = cuda_mesh(world, shape, device_queue<cuda_device>());
           const std::size_t budget = bound(m.queue(), window);
           const auto found = nn::train_model<double>(m, d, o, row_1d);
           CAPTURE(o.model);

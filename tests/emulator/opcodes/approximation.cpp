@@ -6,12 +6,9 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits, opcodes::row;
+using namespace opcodes;
 
 namespace {
-
-constexpr float inf = std::numeric_limits<float>::infinity(),
-                no_number = std::numeric_limits<float>::quiet_NaN();
 
 struct value {
   float a, expected;

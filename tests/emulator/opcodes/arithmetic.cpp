@@ -2,13 +2,7 @@
 // Arithmetic of integers.
 #include "opcode_case.hpp"
 
-using opcodes::check, opcodes::check_complaint, opcodes::complaint;
-
-namespace {
-
-constexpr std::uint64_t all = ~0ull, top = 1ull << 63;
-
-}  // namespace
+using namespace opcodes;
 
 TEST_CASE("add and sub wrap around") {
   check("add.s32 %x32, %a32, %b32;", 32, {1, 2, 0, 3}, {0x7fffffff, 1, 0, 0x80000000}, {0xffffffff, 2, 0, 1});

@@ -5,11 +5,9 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits, opcodes::check;
+using namespace opcodes;
 
 namespace {
-
-constexpr std::uint64_t all = ~0ull, top = 1ull << 63, word = 0xffffffff;
 
 /// An operation on `old` with `b`, and `c` for cas, and what is there afterwards.
 struct update {
@@ -44,10 +42,6 @@ const update updates[] = {{"add", "u32", word, 3, 2},
 const update swaps[] = {{"exch", "b32", 1, 2, 2},       {"exch", "b64", 1, top, top},
                         {"cas", "b32", 1, 1, 7, 7},     {"cas", "b32", 1, 2, 1, 7},
                         {"cas", "b64", top, top, 9, 9}, {"cas", "b64", top, 0, top, 9}};
-
-const std::string own =
-    "mul.wide.u32 %t64_2, %thread, 8; add.s64 %t64_0, %out, %t64_2; mov.u64 %t64_1, shared; add.s64 %t64_1, "
-    "%t64_1, %t64_2; ";
 
 /// `what` (atom or red) of every lane on a word of its own; `finally`: looks at what is there then.
 void check_update(const update& u, const std::string& what, const std::string& space,

@@ -4,7 +4,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::check_complaint, opcodes::complaint, opcodes::row;
+using namespace opcodes;
 
 namespace {
 

@@ -2,13 +2,7 @@
 // Bits: logic, shifts, fields, counts and permutations.
 #include "opcode_case.hpp"
 
-using opcodes::check;
-
-namespace {
-
-constexpr std::uint64_t all = ~0ull, top = 1ull << 63, word = 0xffffffff;
-
-}  // namespace
+using namespace opcodes;
 
 TEST_CASE("and, or, xor and not work on every width") {
   check("and.b32 %x32, %a32, %b32;", 32, {0xff00ff00, 0x0ff00ff0, 0, 0x0f000f00});

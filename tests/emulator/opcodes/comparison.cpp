@@ -4,14 +4,9 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits, opcodes::check, opcodes::row;
+using namespace opcodes;
 
 namespace {
-
-constexpr float no_number = std::numeric_limits<float>::quiet_NaN(),
-                inf = std::numeric_limits<float>::infinity();
-constexpr double wide_no_number = std::numeric_limits<double>::quiet_NaN();
-constexpr float tiny = 0x1p-149f;
 
 /// Whether a relation holds for a less than b, equal to it, greater, and not comparable.
 struct relation {

@@ -4,14 +4,9 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits, opcodes::check, opcodes::row;
+using namespace opcodes;
 
 namespace {
-
-constexpr float inf = std::numeric_limits<float>::infinity(),
-                no_number = std::numeric_limits<float>::quiet_NaN();
-constexpr double wide_no_number = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint64_t all = ~0ull, top = 1ull << 63;
 
 /// What a rounding to an integral number makes of a half and of its neighbours.
 struct integral_case {

@@ -4,19 +4,9 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::check, opcodes::check_complaint, opcodes::complaint, opcodes::row;
+using namespace opcodes;
 
 namespace {
-
-constexpr std::uint64_t word = 0xffffffff;
-
-/// f(lane) for a whole warp.
-template <class F>
-std::vector<row> lanes(F f) {
-  std::vector<row> rows;
-  for (unsigned l = 0; l < 32; ++l) rows.push_back(f(l));
-  return rows;
-}
 
 /// A shuffle from lane from(l), in range where inside(l) holds; what is out of range keeps its own value.
 void check_shuffle(const std::string& operation, auto from, auto inside) {

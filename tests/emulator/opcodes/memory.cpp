@@ -2,17 +2,13 @@
 // Loads and stores in every space, and their faults.
 #include "opcode_case.hpp"
 
-using opcodes::check, opcodes::check_complaint, opcodes::complaint;
+using namespace opcodes;
 
 namespace {
 
-constexpr std::uint64_t all = ~0ull, sample = 0x8182838485868788;
+constexpr std::uint64_t sample = 0x8182838485868788;
 
-/// %t64_0 is the address of the lane's own word in global memory, %t64_1 in shared memory.
-const std::string own =
-    "mul.wide.u32 %t64_2, %thread, 8; add.s64 %t64_0, %out, %t64_2; mov.u64 %t64_1, shared; add.s64 %t64_1, "
-    "%t64_1, %t64_2; ";
-/// The same with two words for a lane, of 16 lanes.
+/// As `own`, with two words for a lane, of 16 lanes.
 const std::string own_pair =
     "and.b32 %t32_7, %thread, 15; mul.wide.u32 %t64_2, %t32_7, 16; add.s64 %t64_0, %out, %t64_2; mov.u64 "
     "%t64_1, shared; add.s64 %t64_1, %t64_1, %t64_2; ";

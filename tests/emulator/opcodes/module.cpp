@@ -2,18 +2,10 @@
 // Modules: control flow, functions, scopes, special registers, and what is refused.
 #include "opcode_case.hpp"
 
-using opcodes::check, opcodes::check_complaint, opcodes::complaint, opcodes::row;
+using namespace opcodes;
 using words = std::vector<std::uint64_t>;
 
 namespace {
-
-/// f(lane) for a whole warp.
-template <class F>
-std::vector<row> lanes(F f) {
-  std::vector<row> rows;
-  for (unsigned l = 0; l < 32; ++l) rows.push_back(f(l));
-  return rows;
-}
 
 /// A kernel that gives %x64 of every thread, behind `before` it; %n is the thread's number in the grid.
 std::string kernel(const std::string& body, const std::string& before = "") {

@@ -3,6 +3,7 @@
 // What an instruction makes of its operands by the PTX manual, on the emulator or on a card.
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,20 @@ struct row {
   bool given = true;
 };
 inline constexpr row none{.given = false};
+
+/// f(lane) for a whole warp.
+template <class F>
+std::vector<row> lanes(F f) {
+  std::vector<row> rows;
+  for (unsigned l = 0; l < 32; ++l) rows.push_back(f(l));
+  return rows;
+}
+
+/// Operands.
+inline constexpr std::uint64_t all = ~0ull, top = 1ull << 63, word = 0xffffffff;
+inline constexpr float inf = std::numeric_limits<float>::infinity(),
+                       no_number = std::numeric_limits<float>::quiet_NaN(), tiny = 0x1p-149f;
+inline constexpr double wide_no_number = std::numeric_limits<double>::quiet_NaN();
 
 /// Runs PTX between the registers that it may use on one warp, and checks what it gives in every lane. There
 /// is a row for each lane; where there are fewer than 32, the others repeat the last one. The registers are
@@ -29,6 +44,11 @@ inline constexpr row none{.given = false};
 void check(const std::string& text, int result, const std::vector<row>& rows);
 void check(const std::string& text, int result, row first, row second = none, row third = none,
            row fourth = none, row fifth = none, row sixth = none, row seventh = none, row eighth = none);
+
+/// Sets %t64_0 to the address of the lane's own word in global memory, %t64_1 to that in shared memory.
+inline const std::string own =
+    "mul.wide.u32 %t64_2, %thread, 8; add.s64 %t64_0, %out, %t64_2; mov.u64 %t64_1, shared; add.s64 %t64_1, "
+    "%t64_1, %t64_2; ";
 
 /// Runs it and gives the results of all lanes of `threads` threads, which are one block.
 std::vector<std::uint64_t> run(const std::string& text, int result, const std::vector<row>& rows,

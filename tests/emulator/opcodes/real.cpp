@@ -4,15 +4,12 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits, opcodes::check, opcodes::row;
+using namespace opcodes;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity(),
-                no_number = std::numeric_limits<float>::quiet_NaN();
-constexpr double wide_inf = std::numeric_limits<double>::infinity(),
-                 wide_no_number = std::numeric_limits<double>::quiet_NaN();
-constexpr float tiny = 0x1p-149f, least = 0x1p-126f;
+constexpr double wide_inf = std::numeric_limits<double>::infinity();
+constexpr float least = 0x1p-126f;
 
 row reals(float a, float b, float c, float expected) { return {bits(a), bits(b), bits(c), bits(expected)}; }
 row reals(double a, double b, double c, double expected) {

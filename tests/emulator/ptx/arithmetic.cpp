@@ -156,15 +156,16 @@ void or_real(encoder& e, const instruction& i, operation& o) {
     if (real.name == i.name()) return real.decode(e, i, o);
 }
 
-constexpr opcode known[] = {
-    {"add", or_real<decode_sum<plus>>},       {"sub", or_real<decode_sum<minus>>},
-    {"mul", or_real<decode_product>},         {"mad", or_real<decode_product>},
-    {"div", or_real<decode_division<false>>}, {"rem", decode_division<true>},
-    {"min", or_real<decode_binary<smaller>>}, {"max", or_real<decode_binary<larger>>},
-    {"neg", or_real<decode_unary<negated>>},  {"abs", or_real<decode_unary<magnitude>>}};
-
 }  // namespace
 
-std::span<const opcode> arithmetic_opcodes() { return known; }
+std::span<const opcode> arithmetic_opcodes() {
+  static constexpr opcode known[] = {
+      {"add", or_real<decode_sum<plus>>},       {"sub", or_real<decode_sum<minus>>},
+      {"mul", or_real<decode_product>},         {"mad", or_real<decode_product>},
+      {"div", or_real<decode_division<false>>}, {"rem", decode_division<true>},
+      {"min", or_real<decode_binary<smaller>>}, {"max", or_real<decode_binary<larger>>},
+      {"neg", or_real<decode_unary<negated>>},  {"abs", or_real<decode_unary<magnitude>>}};
+  return known;
+}
 
 }  // namespace emulator::ptx

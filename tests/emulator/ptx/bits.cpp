@@ -229,25 +229,26 @@ void decode_any_logic(encoder& e, const instruction& i, operation& o) {
   o.run = any_logic;
 }
 
-constexpr opcode known[] = {{"and", decode_logic<both>},
-                            {"or", decode_logic<either>},
-                            {"xor", decode_logic<one_of>},
-                            {"not", decode_logic<inverted>},
-                            {"shl", decode_shift<left>},
-                            {"shr", decode_shift<right>},
-                            {"shf", decode_funnel},
-                            {"popc", decode_count<population>},
-                            {"clz", decode_count<leading_zeros>},
-                            {"bfind", decode_highest},
-                            {"brev", decode_reversal},
-                            {"bfe", decode_field},
-                            {"bfi", decode_insertion},
-                            {"bmsk", decode_ones},
-                            {"prmt", decode_permutation},
-                            {"lop3", decode_any_logic}};
-
 }  // namespace
 
-std::span<const opcode> bit_opcodes() { return known; }
+std::span<const opcode> bit_opcodes() {
+  static constexpr opcode known[] = {{"and", decode_logic<both>},
+                                     {"or", decode_logic<either>},
+                                     {"xor", decode_logic<one_of>},
+                                     {"not", decode_logic<inverted>},
+                                     {"shl", decode_shift<left>},
+                                     {"shr", decode_shift<right>},
+                                     {"shf", decode_funnel},
+                                     {"popc", decode_count<population>},
+                                     {"clz", decode_count<leading_zeros>},
+                                     {"bfind", decode_highest},
+                                     {"brev", decode_reversal},
+                                     {"bfe", decode_field},
+                                     {"bfi", decode_insertion},
+                                     {"bmsk", decode_ones},
+                                     {"prmt", decode_permutation},
+                                     {"lop3", decode_any_logic}};
+  return known;
+}
 
 }  // namespace emulator::ptx

@@ -148,10 +148,11 @@ void decode_selp(encoder& e, const instruction& i, operation& o) {
   o.run = visit_bits(bytes, []<class T>(T) -> handler { return select<T>; });
 }
 
-constexpr opcode known[] = {{"setp", decode_setp}, {"selp", decode_selp}};
-
 }  // namespace
 
-std::span<const opcode> comparison_opcodes() { return known; }
+std::span<const opcode> comparison_opcodes() {
+  static constexpr opcode known[] = {{"setp", decode_setp}, {"selp", decode_selp}};
+  return known;
+}
 
 }  // namespace emulator::ptx

@@ -270,11 +270,12 @@ void decode_isspacep(encoder& e, const instruction& i, operation& o) {
   if (i.has("global")) o.run = is_in_space<space::global>;
 }
 
-constexpr opcode known[] = {
-    {"cvt", decode_cvt}, {"mov", decode_mov}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}};
-
 }  // namespace
 
-std::span<const opcode> conversion_opcodes() { return known; }
+std::span<const opcode> conversion_opcodes() {
+  static constexpr opcode known[] = {
+      {"cvt", decode_cvt}, {"mov", decode_mov}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}};
+  return known;
+}
 
 }  // namespace emulator::ptx

@@ -205,16 +205,6 @@ void decode_trap(encoder&, const instruction&, operation& o) {
   };
 }
 
-constexpr opcode known[] = {{"shfl", decode_shfl},
-                            {"vote", decode_vote},
-                            {"match", decode_match},
-                            {"redux", decode_redux},
-                            {"activemask", decode_activemask},
-                            {"bar", decode_barrier},
-                            {"barrier", decode_barrier},
-                            {"trap", decode_trap},
-                            {"brkpt", decode_trap}};
-
 }  // namespace
 
 void perform_meeting(warp& w, lane_mask lanes, const std::array<const operation*, warp_size>& operations) {
@@ -244,6 +234,17 @@ void perform_meeting(warp& w, lane_mask lanes, const std::array<const operation*
   }
 }
 
-std::span<const opcode> meeting_opcodes() { return known; }
+std::span<const opcode> meeting_opcodes() {
+  static constexpr opcode known[] = {{"shfl", decode_shfl},
+                                     {"vote", decode_vote},
+                                     {"match", decode_match},
+                                     {"redux", decode_redux},
+                                     {"activemask", decode_activemask},
+                                     {"bar", decode_barrier},
+                                     {"barrier", decode_barrier},
+                                     {"trap", decode_trap},
+                                     {"brkpt", decode_trap}};
+  return known;
+}
 
 }  // namespace emulator::ptx

@@ -9,7 +9,7 @@ namespace emulator {
 
 namespace {
 
-constexpr std::align_val_t page{4096};
+constexpr std::align_val_t host_page{4096};
 
 /// Memory of stream `s` from now on, poisoned when the stream gets there; at once where there is no stream.
 cudaError_t allocate(machine& m, void** memory, std::size_t bytes, int device, memory_pool* pool, stream* s) {
@@ -223,7 +223,7 @@ cudaError_t CUDARTAPI cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
 
 cudaError_t CUDARTAPI cudaMallocHost(void** memory, std::size_t bytes) {
   return call("cudaMallocHost", [&](auto& m, auto&) {
-    *memory = ::operator new(bytes, emulator::page);
+    *memory = ::operator new(bytes, emulator::host_page);
     std::memset(*memory, 0xFF, bytes);
     m.pinned.emplace(*memory, bytes);
   });
@@ -236,7 +236,7 @@ cudaError_t CUDARTAPI cudaFreeHost(void* memory) {
     if (memory == nullptr) return cudaSuccess;
     m.run_everything();
     if (m.pinned.erase(memory) == 0) return cudaErrorInvalidValue;
-    ::operator delete(memory, emulator::page);
+    ::operator delete(memory, emulator::host_page);
     return cudaSuccess;
   });
 }

@@ -3,11 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
-#include "partita/algebra/sddmm.hpp"
-#include "partita/comm/cuda_memory.hpp"
+#include "examples/ranks/cuda_device.hpp"
 #include "partita/compiled/cuda.hpp"
 #include "partita/compiled/host.hpp"
-#include "partita/local/cuda/kernels.hpp"
 #include "support/datasets.hpp"
 #include "support/runs.hpp"
 
@@ -30,7 +28,7 @@ TEST_CASE(
       on_threads(shape.size(), [&](const communicator& world) {
         const auto host_run = nn::train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
         for (const std::size_t most : {base::max_tile_entries, std::size_t{20}}) {
-          const mesh<cuda_device> m(world, shape, device_queue<cuda_device>(), most);
+          const mesh<cuda_device> m = cuda_mesh(world, shape, device_queue<cuda_device>(), most);
           const auto cuda_run = nn::train_model<double>(m, d, options_of(model), policy);
           check_run(cuda_run, host_run, 1e-9);
           if (most < base::max_tile_entries) continue;  // the offsets of parts travel with A
@@ -49,7 +47,7 @@ TEST_CASE("a steady step of training on a device allocates nothing and waits for
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const mesh<cuda_device> m(world, shape);
+        const mesh<cuda_device> m = cuda_mesh(world, shape, device_queue<cuda_device>());
         const nn::training_options o = options_of(model);
         nn::trainer<double, cuda_device> training(m, d, o, nn::make_model<double>(m, d, o, policy));
         const auto now = [&] {
@@ -70,37 +68,4 @@ TEST_CASE("a steady step of training on a device allocates nothing and waits for
       });
     });
   CHECK(emulator::count().device_synchronisations == 0);
-}
-
-TEST_CASE("products with edge values over several tiles wait for nothing once they are planned") {
-  on_threads(4, [](const communicator& world) {
-    const mesh<cuda_device> m(world, {4, 1, 1});
-    std::vector<triplet<double>> mine;
-    if (world.rank() == 0)
-      for (global_index v = 0; v < 30; ++v)
-        for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 5) % 30, 1});
-    const auto pattern = distribute(m, row_1d.sparse, {30, 30}, mine);
-    const auto x = generate<row_1d.dense, double>(
-        m, {30, 6}, [](global_index i, global_index j) { return static_cast<double>(i - 3 * j); });
-    dense<double, row_1d.dense, cuda_device> y(m, x.shape()), z(m, x.shape());
-    edge_spmm_plan multiply(pattern, x, 2);
-    sddmm_plan sample(multiply);
-    transposed_edge_spmm_plan multiply_transposed(multiply);
-    edge_matrix<double, cuda_device> e(pattern, 2);
-    const auto all = [&] {
-      sample(x, x, e);
-      multiply(e, x, y);
-      multiply_transposed(e, y, z);
-    };
-    all();
-    m.queue().synchronize();
-    std::array<std::int32_t, 1> nothing{};
-    world.all_reduce(std::span<std::int32_t>(nothing));
-    const emulator::counters before = emulator::count();
-    world.all_reduce(std::span<std::int32_t>(nothing));
-    all();
-    world.all_reduce(std::span<std::int32_t>(nothing));
-    CHECK((emulator::count() - before).stream_synchronisations == 0);
-    world.all_reduce(std::span<std::int32_t>(nothing));
-  });
 }

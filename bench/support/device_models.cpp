@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_models.hpp"
-#include "partita/comm/cuda_memory.hpp"
+
 #include "partita/compiled/cuda.hpp"
-#include "partita/local/cuda/kernels.hpp"
 #include "partita/nn/conv/gcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sage_max.hpp"
