@@ -7,7 +7,7 @@ partita_add_tests(plain_tests TESTS
                   partition/route
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/far_chunks local/reference local/reference_edges local/errors
-                  algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_bfloat16 algebra/spmm_traffic algebra/loss algebra/dropout algebra/product algebra/row_products
+                  algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/dropout algebra/product algebra/row_products
                   nn/normalization nn/activation nn/embedding nn/optimizer nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/pipeline_order train/pipeline_words train/chunks programs/pipeline_simulation)
@@ -15,7 +15,7 @@ partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/req
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
 partita_add_tests(threads_tests_optimized TESTS memory/far_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_split train/graph_entries
-                  algebra/spmm algebra/chunked_exchange algebra/exact_row_sums algebra/exact_spmm algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
+                  algebra/spmm algebra/spmm_bfloat16 algebra/chunked_exchange algebra/exact_row_sums algebra/exact_spmm algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/neighbour_sampler
                   sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED LABELS threads)
 partita_add_test(partition/gemm_choice OPTIMIZED)
@@ -39,19 +39,13 @@ partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 
 # Networks
 partita_add_golden_cases()
-partita_add_tests(network_tests TESTS nn/conv nn/decoupled nn/recomputation nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
+partita_add_tests(network_tests TESTS nn/attention nn/conv nn/decoupled nn/recomputation nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(training_tests TESTS train/trainer train/embedding train/policy_cost OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_test(train/bfloat16_products OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_test(train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_test(train/finite OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
-partita_add_test(train/checkpoint OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
-partita_add_test(nn/attention OPTIMIZED LIBRARIES partita::compiled)
-partita_add_test(train/reproducible OPTIMIZED LIBRARIES partita::compiled)
-partita_add_test(train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)
-partita_add_test(train/model_file LIBRARIES partita::compiled BACKENDS json LABELS threads)
+partita_add_tests(training_tests TESTS train/trainer train/embedding train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
+partita_add_tests(saved_training_tests TESTS train/finite train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
+partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)
 partita_add_test(train/models OPTIMIZED LIBRARIES partita::compiled golden_cases NEEDS_GOLDEN)
 
 # Over MPI

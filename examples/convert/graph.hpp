@@ -42,6 +42,9 @@ struct need {
 /// Bytes as a sentence has them: 1.5 GiB.
 std::string in_words(double bytes);
 
+/// Throws error where a few numbers for each row of a matrix take more than the memory that is free.
+void require_memory_for_rows(partita::matrix_shape shape);
+
 /// Throws usage_error where the name has no ending of a format. `is_input`: a folder may be an OGB folder.
 format format_of(const std::string& path, bool is_input);
 

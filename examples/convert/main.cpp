@@ -6,14 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/ending.hpp"
 #include "../train/arrangement.hpp"
 #include "graph.hpp"
 #include "partita/base/error.hpp"
@@ -139,20 +137,11 @@ void convert(const command& c) {
 int main(int argc, char** argv) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   convert(parse_command(argc, argv));
-  return 0;
+  return checked_output("convert", 0);
 } catch (const usage_error& e) {
   std::fprintf(stderr, "convert: %s; convert --help lists every option\n", e.what());
   return 2;
-} catch (const std::length_error&) {
-  std::fprintf(stderr, "convert: there is not enough memory\n");
-  return 1;
-} catch (const std::bad_alloc&) {
-  std::fprintf(stderr, "convert: there is not enough memory\n");
-  return 1;
-} catch (const std::filesystem::filesystem_error& e) {
-  std::fprintf(stderr, "convert: %s: cannot be read (%s)\n", e.path1().c_str(), e.code().message().c_str());
-  return 1;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "convert: %s\n", e.what());
+  std::fprintf(stderr, "convert: %s\n", sentence_of(e).c_str());
   return 1;
 }

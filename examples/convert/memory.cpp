@@ -23,6 +23,7 @@
 #include "partita/io/metis_lines.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/text_ranges.hpp"
+#include "partita/io/unpacked_size.hpp"
 
 namespace {
 
@@ -127,6 +128,13 @@ std::string in_words(double bytes) {
   std::snprintf(text, sizeof text, bytes < 0x1p30 ? "%.0f MiB" : "%.1f GiB",
                 bytes / (bytes < 0x1p30 ? 0x1p20 : 0x1p30));
   return text;
+}
+
+void require_memory_for_rows(partita::matrix_shape shape) {
+  const std::size_t there = io::available_memory();
+  if (static_cast<std::size_t>(shape.rows) > there / 16)
+    throw partita::error("the rows of a matrix of " + to_string(shape) + " take more than the " +
+                         in_words(static_cast<double>(there)) + " of memory that are free");
 }
 
 format format_of(const std::string& path, bool is_input) {

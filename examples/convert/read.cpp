@@ -247,6 +247,7 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
   if (wanted.largest_component) {
     if (g.data || (from == format::folder && !counted_vertices(path).empty()))
       throw input_error(path + ": --largest-component leaves out vertices, and features cannot follow");
+    require_memory_for_rows(g.shape);
     keep_largest_component(g);
   }
   return g;

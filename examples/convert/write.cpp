@@ -20,7 +20,6 @@
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"
 #include "partita/io/quote.hpp"
-#include "partita/io/unpacked_size.hpp"
 #include "partita/io/whole_file.hpp"
 
 namespace {
@@ -48,9 +47,6 @@ void write_array(const fs::path& path, const std::vector<global_index>& shape, c
 
 /// The rows in the order of their entries; no values where all are 1.
 io::csr_array<double> compressed(graph g) {
-  if (static_cast<std::size_t>(g.shape.rows) > io::available_memory() / 16)
-    throw partita::error("the rows of a matrix of " + to_string(g.shape) + " take more than the " +
-                         in_words(static_cast<double>(io::available_memory())) + " of memory that are free");
   io::csr_array<double> a{g.shape.rows, g.shape.cols,
                           std::vector<global_index>(static_cast<std::size_t>(g.shape.rows) + 1, 0),
                           std::vector<global_index>(g.edges.size()), std::vector<double>(g.weights.size())};
@@ -303,6 +299,7 @@ partita::matrix_shape write_graph(const std::string& path, format to, graph g, c
   const bool is_list = to == format::edges || to == format::packed_edges;
   if (!is_matrix && g.shape.rows != g.shape.cols)
     throw input_error(path + ": cannot have a matrix of " + to_string(g.shape) + ", only a graph");
+  if (to != format::matrix_market) require_memory_for_rows(g.shape);
   if (is_list) require_finite(g, source, path);
   if (to != format::folder && (g.data || has_vertex_files(source)))
     say(path + ": without features, labels and split");

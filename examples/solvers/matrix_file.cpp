@@ -87,9 +87,11 @@ matrix_file read_matrix(const std::string& path, unpack_limit limit) {
                                                             : read_edges(path, limit);
   }
   a.path = path;
+  const std::size_t there = partita::io::available_memory();
   if (static_cast<std::size_t>(std::max(a.shape.rows, a.shape.cols)) >
-      partita::io::available_memory() / (8 * sizeof(double)))  // a few vectors, and what a product needs
-    a.fail("the matrix is " + to_string(a.shape) + ", whose vectors do not fit into memory");
+      there / (8 * sizeof(double)))  // a few vectors, and what a product needs
+    a.fail("the matrix is " + to_string(a.shape) + ", whose vectors do not fit into the " +
+           std::to_string(there >> 20) + " MiB of memory that are free");
   if (a.shape.rows == 0 || a.shape.cols == 0)
     a.fail(a.is_edge_list ? "has no edges" : "has no entries: it is " + to_string(a.shape));
   for (const triplet<double>& e : a.entries)

@@ -233,8 +233,8 @@ int run_solver(int argc, char** argv, const description& d,
                const std::function<solution(const problem&)>& solve) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   const command c = parse_command(argc, argv, d);
-  if (c.comm == "mpi")
-    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
+  if (c.comm == "mpi") {
+    const int code = run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       const bool first = world.rank() == 0;
       try {
         require_ranks(c.ranks, world.size());
@@ -253,6 +253,8 @@ int run_solver(int argc, char** argv, const description& d,
         return first ? report(d, e) : 1;
       }
     });
+    return checked_output(d.name.c_str(), code);
+  }
   refuse_separate_runs();
   require_writable(c);
   const int ranks = c.ranks.value_or(1);
@@ -262,7 +264,7 @@ int run_solver(int argc, char** argv, const description& d,
     const outcome o = solve_on(world, how, file, c, solve);
     if (world.rank() == 0) tell(d, c, file, o);
   });
-  return 0;
+  return checked_output(d.name.c_str(), 0);
 } catch (const usage_error& e) {
   return first_of_job() ? report(d, e) : 0;
 } catch (const std::exception& e) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/forwarding_transport.hpp"
 #include "support/spmm_problems.hpp"
 
@@ -160,7 +161,7 @@ TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies"
 
 TEST_CASE("over far memory the chunks are chosen, and the products are those of near memory") {
   const problem p{{150, 130}, 6};
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   for (const policy& named : {row_1d, replicated_1_5d, grid_2d, split_3d})
     on_mesh(default_mesh(named, 4), [&](const host_mesh& near) {
       const host_mesh m(near.world(), near.shape());

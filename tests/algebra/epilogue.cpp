@@ -7,6 +7,7 @@
 #include "partita/base/function.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_epilogue {
@@ -67,7 +68,7 @@ TEST_CASE("a product with everything fused, under every policy on every mesh, of
 }
 
 TEST_CASE("what follows a product passes with it, or once more where sums travel") {
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   const std::vector<triplet<double>> entries = sparse_entries(shape);
   const auto passes = [&](mesh_shape size, std::uint64_t more) {
     on_threads(size.size(), [&](const communicator& world) {

@@ -4,6 +4,7 @@
 
 #include "partita/comm/self.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_max_aggregate {
@@ -76,7 +77,7 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
       check_equals(gradient, dh, 0, "its gradient");
     });
   };
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   for_each_mesh(std::array{1, 4, 6, 9, 12}, [&](auto policy, mesh_shape shape) {
     run(policy, shape, nullptr);
     if (shape == default_mesh(policy, shape.size())) run(policy, shape, store);

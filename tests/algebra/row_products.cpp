@@ -3,6 +3,7 @@
 
 #include "partita/algebra/operand.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/layers.hpp"
 
 namespace test_row_products {
@@ -13,7 +14,7 @@ using matrix = rows_matrix;
 
 TEST_CASE(
     "sparse features are multiplied like the matrix that dropout leaves, in few entries or far memory too") {
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   for (const auto& [most, window] : {std::pair(base::max_tile_entries, std::size_t{0}), {9, 0}, {9, 6144}})
     on_threads(3, [&, most = most, window = window](const communicator& world) {
       const device_queue<host> q;

@@ -3,6 +3,7 @@
 #include "partita/algebra/spmm.hpp"
 
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/spmm_problems.hpp"
 
 namespace test_spmm {
@@ -204,7 +205,7 @@ std::vector<double> products_on(const communicator& world, mesh_shape shape, con
 TEST_CASE("far operands: every policy and schedule gives the same products") {
   const problem p{{147, 147}, 7};
   for_each_mesh(std::array{1, 2, 4, 6}, [&](auto policy, mesh_shape shape) {
-    const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+    const auto store = new_far_store();
     on_threads(shape.size(), [&](const communicator& world) {
       for (const spmm_options& o : every_option) {
         const device_queue<host> near, far;

@@ -161,6 +161,34 @@ TEST_CASE("dataset: labels in a column and in other types, with a line that says
   check(std::nanf("")), check(-1.0);
 }
 
+TEST_CASE("dataset: labels that are texts or of another type are named, and one-hot rows are noted") {
+  const small_dataset folder;
+  const auto typed = [&](const std::string& descr, std::size_t bytes) {
+    const std::string dictionary =
+        "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (4,), }" + std::string(40, ' ') + "\n";
+    std::ofstream(folder / "labels.npy", std::ios::binary)
+        << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(dictionary.size()) << '\0' << dictionary
+        << std::string(4 * bytes, '\0');
+    return folder.complaint();
+  };
+  for (const char* const text : {"<U1", "|S4"})
+    CHECK(typed(text, 4) ==
+          "labels.npy: holds texts, expected whole numbers such as int64, classes from 0, which "
+          "numpy.unique(labels, return_inverse=True)[1] makes of texts");
+  CHECK(typed("<f2", 2) == "labels.npy: holds float16, expected whole numbers such as int64, classes from 0");
+  CHECK(typed("<c8", 8) == "labels.npy: holds \"<c8\", expected whole numbers such as int64, classes from 0");
+  CHECK(typed(">i8", 8) == "labels.npy: holds big-endian values (>i8), only little-endian ones are read");
+  const auto notes = [&](const int64s& matrix) {
+    io::write_npy(folder / "labels.npy", {4, 2}, matrix);
+    return io::load_dataset(folder.dir).notes;
+  };
+  CHECK(notes({0, 1, 1, 0, 0, 1, 1, 0}) ==
+        std::vector<std::string>{"each row of labels.npy has one 1, and is read as the several labels that a "
+                                 "vertex may have; labels.argmax(1) makes classes"});
+  CHECK(notes({0, 1, 1, 0, 0, 0, 1, 0}).empty());
+  CHECK(notes({0, 1, 1, 0, 1, 1, 1, 0}).empty());
+}
+
 TEST_CASE("dataset: a link that leads nowhere is no file that was left out") {
   for (const char* name : {"edge_weight.npy", "features_csr.npz"}) {
     const small_dataset folder;

@@ -6,6 +6,7 @@
 
 #include "partita/base/random.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 
 namespace test_chunked {
 
@@ -40,7 +41,7 @@ constexpr local_index rows = 211, deep = 7, wide = 5;
 
 /// A near queue and far ones whose windows force different numbers of chunks.
 void for_windows(const std::function<void(const host_queue&, bool)>& check) {
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = test_support::new_far_store();
   for (const std::size_t window : {1 << 20, 7 << 10, 6 << 10}) {
     const host_queue far;
     use_far(far, {.store = store, .window = window, .from = 800});

@@ -6,6 +6,7 @@
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/ranks.hpp"
 
 namespace test_far_chunks {
@@ -13,13 +14,12 @@ namespace test_far_chunks {
 using namespace test_support;
 using host_queue = device_queue<host>;
 
-std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
 
 TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
   const local_index rows = 103, cols = 5;
   for (const std::size_t window : {1536, 8192, 1 << 20}) {
     const host_queue q;
-    const auto store = std::make_shared<mapped_store>(scratch());
+    const auto store = new_far_store();
     use_far(q, {.store = store, .window = window, .from = 1000});
     buffer<double, host> x(q, std::size_t{103} * 5), y(q, std::size_t{103} * 5);
     const matrix_view<double> of_x{x.data(), rows, cols}, of_y{y.data(), rows, cols};
@@ -70,7 +70,7 @@ static_assert(local::far_row_cut(10, 8, 1, 4096, 256 + 4 * 8 + 7).chunks == 3);
 TEST_CASE("by_rows: in a rehearsal nothing is moved, and what would be is in the forecast") {
   for (const std::size_t window : {1536, 8192, 1 << 20}) {
     const host_queue q;
-    use_far(q, {.store = std::make_shared<mapped_store>(scratch()), .window = window, .from = 1000});
+    use_far(q, {.store = new_far_store(), .window = window, .from = 1000});
     buffer<double, host> x(q, std::size_t{103} * 5), of_rows(q, 103), y(q, 103);
     REQUIRE(!far_of(q)->is_far(y.data()));
     int calls = 0;
@@ -102,7 +102,7 @@ TEST_CASE("by_rows: in a rehearsal nothing is moved, and what would be is in the
 
 TEST_CASE("by_rows: of a large window chunks take what a cache holds, or one row") {
   const host_queue q;
-  const auto store = std::make_shared<mapped_store>(scratch());
+  const auto store = new_far_store();
   use_far(q, {.store = store, .window = std::size_t{16} << 20, .from = 1000});
   buffer<double, host> x(q, std::size_t{1} << 20);  // 8 MiB
   for (const local_index rows : {1 << 15, 2}) {
@@ -116,7 +116,7 @@ TEST_CASE("by_rows: of a large window chunks take what a cache holds, or one row
 
 TEST_CASE("by_rows: a window that does not hold a row says what it takes, and what f throws ends it") {
   const host_queue q;
-  const auto store = std::make_shared<mapped_store>(scratch());
+  const auto store = new_far_store();
   use_far(q, {.store = store, .window = 1024, .from = 1000});
   buffer<double, host> x(q, 4000);
   const matrix_view<double> wide{x.data(), 10, 400};

@@ -6,6 +6,7 @@
 
 #include "partita/local/kernels.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 
 namespace test_far_rows {
 
@@ -50,7 +51,7 @@ buffer<T, host> put(const host_queue& q, const std::vector<T>& values) {
 }
 
 TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and counted where they are far") {
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = test_support::new_far_store();
   const host_queue near, far;
   use_far(far, {.store = store, .window = 512});
   constexpr local_index rows = 40, cols = 6, stride = 7;

@@ -17,6 +17,29 @@ TEST_CASE_TEMPLATE("cpu hubs: edge products of a star", T, float, double) {
   edge_products_of_stars_have_the_same_bits<T>();
 }
 
+// The number of vectors times that of strips is beyond 32 bits.
+TEST_CASE("cpu widths: products and maxima of millions of columns") {
+  constexpr local_index width = 6'000'001, offsets[] = {0, 1, 2}, columns[] = {1, 0};
+  constexpr float values[] = {2, 3};
+  std::vector<float> x(2 * std::size_t{width}), y(x.size(), -1);
+  std::vector<local_index> arg(x.size(), -1);
+  for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 8191);
+  const device_queue<host> q;
+  const local::csr_view<float> a{2, 2, offsets, columns, values};
+  const matrix_view<const float> from{x.data(), 2, width};
+  const matrix_view<float> to{y.data(), 2, width};
+  const auto wrong = [&](float first, float second) {
+    std::size_t found = 0;
+    for (std::size_t j = 0; j < width; ++j)
+      found += y[j] != first * x[width + j] || y[width + j] != second * x[j];
+    return found;
+  };
+  spmm_fused(q, a, from, {}, to);
+  CHECK(wrong(2, 3) == 0);
+  max_aggregate(q, a, from, to, matrix_view<local_index>{arg.data(), 2, width});
+  CHECK(wrong(1, 1) == 0);
+}
+
 namespace {
 
 template <partita::on_host::instruction_set I>

@@ -6,6 +6,7 @@
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 
 namespace test_far_forecast {
 
@@ -56,7 +57,7 @@ TEST_CASE("the time of chunks: the longer of transfers and computing, and the sh
 }
 
 TEST_CASE("rates: at most those that the store is slowed down to, and none where half a window is near") {
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = test_support::new_far_store();
   const host_queue q, other;
   use_far(q, {.store = store, .window = 1 << 16, .from = 1 << 12, .bytes_per_second = 1e7});
   const far_rates found = measured_far_rates(q);
@@ -70,8 +71,7 @@ TEST_CASE("rates: at most those that the store is slowed down to, and none where
 
 TEST_CASE("a rehearsal ends with its scope") {
   const host_queue q;
-  use_far(q,
-          {.store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path()), .window = 512});
+  use_far(q, {.store = test_support::new_far_store(), .window = 512});
   far_forecast f;
   CHECK(far_of(q)->forecast() == nullptr);
   {

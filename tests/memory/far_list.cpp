@@ -7,16 +7,13 @@
 #include "partita/memory/mapped_store.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_far_list {
 
 using namespace test_support;
 using local::far_allocator, local::far_list;
-
-std::shared_ptr<mapped_store> new_store() {
-  return std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
-}
 
 /// A store that counts.
 class counting_store : public far_store {
@@ -79,7 +76,7 @@ TEST_CASE("far_list: what is large is in the store, and goes back") {
 }
 
 TEST_CASE("far_list: elements without a value are not initialised, others are") {
-  const auto store = new_store();
+  const auto store = new_far_store();
   far_list<int> list(1 << 16, 5, far_allocator<int>(store, 1));
   CHECK(store->contains(list.data()));
   list.clear();
@@ -93,7 +90,7 @@ TEST_CASE("far_list: elements without a value are not initialised, others are") 
 TEST_CASE("list_memory: as the buffers of the queue") {
   const device_queue<host> near, far;
   CHECK(local::list_memory(near) == far_allocator<std::byte>());
-  const auto store = new_store();
+  const auto store = new_far_store();
   use_far(far, {.store = store, .window = 1024, .from = 50});
   CHECK(local::list_memory(far) == far_allocator<std::byte>(store, 50));
   CHECK(local::list_memory(far) != far_allocator<std::byte>(store, 51));

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/ranks.hpp"
 
 namespace test_host_far {
@@ -12,12 +13,11 @@ namespace test_host_far {
 using namespace test_support;
 using host_queue = device_queue<host>;
 
-std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
 
 TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
   const host_queue q;
   q.limit_memory(1000);
-  const auto store = std::make_shared<mapped_store>(scratch());
+  const auto store = new_far_store();
   use_far(q, {.store = store, .window = 512, .from = 200});
   CHECK(q.meter()->current() == 512);
   {
@@ -41,7 +41,7 @@ TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
 
 TEST_CASE("far memory: a task moves rows while the queue computes, and its failure is that of wait") {
   const host_queue q;
-  const auto store = std::make_shared<mapped_store>(scratch());
+  const auto store = new_far_store();
   use_far(q, {.store = store, .window = 1024, .from = 600});
   auto& channel = *far_of(q);
   CHECK(channel.slot_bytes() == 512);
@@ -66,7 +66,7 @@ TEST_CASE("far memory: a task moves rows while the queue computes, and its failu
 
 TEST_CASE("far memory: an emulated rate bounds transfers from below") {
   const host_queue q;
-  const auto store = std::make_shared<mapped_store>(scratch());
+  const auto store = new_far_store();
   use_far(q, {.store = store, .window = 1 << 16, .from = 1 << 10, .bytes_per_second = 1e6});
   auto& channel = *far_of(q);
   const buffer<std::byte, host> x(q, 20000);

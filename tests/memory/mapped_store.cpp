@@ -4,8 +4,13 @@
 
 #include <doctest/doctest.h>
 #include <fstream>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/ranks.hpp"
+#include "support/sanitized.hpp"
 
 namespace test_mapped_store {
 
@@ -63,6 +68,22 @@ TEST_CASE("far memory: a folder that is not there, and a disk that is too small,
     CHECK(said.find("the folder " + scratch().string()) != std::string::npos);
     CHECK(said.find("8796093022208 bytes") != std::string::npos);
   }
+}
+
+TEST_CASE("far memory: half of a limited address space is left to others" * doctest::skip(sanitized)) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit three_more{pages * 4096 + (std::size_t{3} << 30), RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &three_more) != 0) _exit(2);
+    const mapped_store store(scratch());
+    void* const others = mmap(nullptr, std::size_t{3} << 29, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    _exit(others == MAP_FAILED ? 1 : 0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("far memory: no name is left in the folder while a store exists") {

@@ -9,6 +9,7 @@
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/datasets.hpp"
+#include "support/far_store.hpp"
 #include "support/meshes.hpp"
 
 namespace test_recomputation {
@@ -141,7 +142,7 @@ TEST_CASE(
 TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
   const auto run = [&](nn::recomputation how) {
     const mesh<host> m(self::world(), {1, 1, 1});
-    const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+    const auto store = new_far_store();
     use_far(m.queue(), {.store = store, .window = 8192});
     return nn::train_model<double>(m, d, options_of("gcn", 5, how), row_1d);
   };

@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from program_case import ProgramCase, environment
+from program_case import ProgramCase, environment, wait_until_caught
 
 TRAIN, *LAUNCH = sys.argv[1:]
 
@@ -128,13 +128,11 @@ class Checkpoints(ProgramCase):
 
     def test_without_checkpoints_a_signal_keeps_the_report(self):
         process = subprocess.Popen(self.words(10**8), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.5)
+        wait_until_caught(signal.SIGTERM, process.pid)
         process.terminate()
         errors = process.communicate(timeout=50)[1]
-        if process.returncode == 128 + signal.SIGTERM:  # it had begun to train
-            self.assertIn("without --checkpoint, nothing of it is kept", errors)
-        else:
-            self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+        self.assertIn("without --checkpoint, nothing of it is kept", errors)
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_without_checkpoints_a_signal_to_one_process_of_a_job_is_its_exit_code(self):
@@ -145,7 +143,7 @@ class Checkpoints(ProgramCase):
             time.sleep(0.1)
             with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
                 ranks = [p for p in f.read().split() if os.path.samefile(f"/proc/{p}/exe", TRAIN)]
-        time.sleep(2)
+        wait_until_caught(signal.SIGTERM, ranks[-1])
         os.kill(int(ranks[-1]), signal.SIGTERM)
         errors = process.communicate(timeout=50)[1]
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)

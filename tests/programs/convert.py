@@ -6,6 +6,7 @@ usage: convert.py PROGRAM [TRAIN]"""
 import gzip
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -53,6 +54,13 @@ class Formats:
         self.refused(1, "vertex 18446744073709551615 is larger than 9223372036854775807", self.write("large.txt", "18446744073709551615 1\n"), out)
         rows = self.write("rows.mtx", "%%MatrixMarket matrix coordinate real general\n9223372036854775807 9223372036854775807 1\n1 1 1\n")
         self.refused(1, "take more than the .* of memory that are free", rows, self.path("rows.npz"))
+        for shape in (2**62, 2**40):
+            rows = self.path("rows_coo.npz")
+            numpy.savez(rows, row=[0], col=[1], data=[1.0], shape=[shape, shape], format=b"coo")
+            for ending in (".npz", ".txt", ".txt.gz", ".graph", ".npy", ".part", ""):
+                self.refused(1, f"the rows of a matrix of {shape} x {shape} take more than the .* of memory that are free", rows, self.path("rows_out" + ending))
+            self.refused(1, "take more than the .* of memory that are free", rows, self.path("rows_out.mtx"), "--largest-component")
+            assert f"{shape} x {shape} with 1 entries" in self.convert(rows, self.path("rows_out.mtx"))
         folder = self.path("odd")
         os.mkdir(folder)
         numpy.save(folder + "/edges.npy", numpy.array([[0, 1]]))
@@ -322,6 +330,23 @@ class Formats:
             said = self.convert(packed, self.path("members.npz"))
             assert f"up to {lines} entries" in said and f"with {lines} entries" in said and "MiB" in said, said
 
+    def outputs(self):
+        """What is no regular file, and what is full."""
+        edges, pipe = self.write("small.txt", "0 1\n"), self.path("pipe")
+        for ending in (".mtx", ".txt", ".txt.gz", ".graph", ".npz", ".npy", ".part"):
+            os.mkfifo(pipe + ending)
+            self.refused(1, "pipe" + ending + ": is not a regular file", edges, pipe + ending, "--undirected")
+            self.refused(1, "pipe" + ending + ": is not a regular file", pipe + ending, self.path("from_pipe.mtx"))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([self.program, edges, self.path("said.npz")], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (1, "convert: cannot write to standard output (No space left on device)\n"), done
+        long, old = self.write("long.txt", "".join(f"{v} {v + 1}\n" for v in range(1000))), self.write("old.mtx", "old")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        done = subprocess.run([self.program, long, old], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+        assert (done.returncode, done.stderr) == (1, f"convert: {old}: cannot be written (File too large)\n"), done
+        with open(old) as f:
+            assert f.read() == "old" and not [name for name in os.listdir(self.folder) if name.startswith(".partita")]
+
     def errors(self):
         bad = self.write("bad.txt", "0 1\n1 x\n")
         self.refused(1, re.escape(bad) + ':2: expected two vertex ids, found "1 x"', bad, self.path("x.npz"))
@@ -363,7 +388,7 @@ def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.tables, formats.errors, formats.check_dialects):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")
 

@@ -2,9 +2,11 @@
 """What the tests of the main programs share: running one, the JSON it writes, what it refuses, and .npy files."""
 import json
 import os
+import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 
@@ -27,6 +29,26 @@ def environment(command):
 
 def run(program, *arguments, command=None, timeout=120, **more):
     return subprocess.run([*(command or []), program, *arguments], capture_output=True, text=True, timeout=timeout, env=environment(command), **more)
+
+
+def wait_until_caught(number, process, seconds=60):
+    """Until a process has a handler for this signal: it has begun what the signal is to end."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with open(f"/proc/{process}/status") as f:
+            caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt:"))
+        if caught >> (number - 1) & 1:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {process} has no handler for signal {number}")
+
+
+def far_folder(default):
+    """Where far memory is put: in memory where there is a GiB of it, since a disk takes most of the time."""
+    try:
+        return "/dev/shm" if shutil.disk_usage("/dev/shm").free >> 30 else default
+    except OSError:
+        return default
 
 
 class ProgramCase(unittest.TestCase):

@@ -9,13 +9,15 @@ import json
 import math
 import os
 import random
+import resource
 import struct
+import subprocess
 import sys
 import unittest
 import zipfile
 
 sys.dont_write_bytecode = True
-from program_case import ProgramCase, npy, run as run_program
+from program_case import ProgramCase, npy, numbers, run as run_program
 from solver_inputs import Graph, columns_of, dot, grid, ints, market, minus, norm, sums, times
 
 try:
@@ -326,6 +328,45 @@ class Solvers(ProgramCase):
         self.refused(1, "a label is neither -1 nor between 0 and 59", *labels, self.file("l.npy", ints([-2] * 60)))
         self.refused(1, "every label is unknown", *labels, self.file("l.npy", ints([-1] * 60)))
         self.refused(1, "--k 61 is more than the 60 vertices", "label_propagation", "--matrix", self.edges, "--k", "61")
+
+    def programs(self):
+        return ["pagerank", "label_propagation", *["eigs", "svds", "block_cg"] * HAS_LAPACK]
+
+    def test_more_rows_than_memory_has_room_for(self):
+        most = "ulimit -v 2000000"  # KiB, which the sentence names
+        for rows in (10**9, 2**62, 2**63 - 8):
+            market = self.file("rows.mtx", f"%%MatrixMarket matrix coordinate real symmetric\n{rows} {rows} 1\n1 1 1\n")
+            packed = os.path.join(self.folder, "rows.npz")
+            with zipfile.ZipFile(packed, "w") as z:
+                for name, content in (("row", ints([0])), ("col", ints([0])), ("shape", ints([rows, rows])), ("format", npy("|S3", (), b"coo")), ("data", numbers("<f8", [1.0]))):
+                    z.writestr(name + ".npy", content)
+            for program in self.programs():
+                for path in (market, packed):
+                    done = run(program, "--matrix", path, command=["sh", "-c", most + '; exec "$@"', "sh"])
+                    self.check_refused(done, 1, f"{path}: the matrix is {rows} x {rows}, whose vectors do not fit into the ")
+                    self.assertRegex(done.stderr, r" \d+ MiB of memory that are free$")
+
+    def test_files_that_are_none(self):
+        pipe = os.path.join(self.folder, "pipe.mtx")
+        os.mkfifo(pipe)
+        for program in self.programs():
+            self.refused(1, "pipe.mtx: is not a regular file", program, "--matrix", pipe)
+            for option in ("--out", "--json"):
+                self.refused(1, "pipe.mtx: is not a regular file", program, "--matrix", self.market, option, pipe)
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([os.path.join(FOLDER, program), "--matrix", self.edges], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (1, f"{program}: cannot write to standard output (No space left on device)\n"))
+
+    def test_a_full_disk_leaves_what_was_there(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        for program in self.programs():
+            for option in ("--out", "--json"):
+                old = self.file("old", "old")
+                done = run_program(os.path.join(FOLDER, program), "--matrix", self.edges, option, old, preexec_fn=limit)
+                self.check_refused(done, 1, f"{program}: {old}: cannot be written (File too large)")
+                with open(old) as f:
+                    self.assertEqual(f.read(), "old")
+            self.assertFalse([name for name in os.listdir(self.folder) if name.startswith(".partita")])
 
     def test_work_that_cannot_be_done(self):
         left = os.path.join(self.folder, "left.npy")

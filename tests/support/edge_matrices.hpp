@@ -5,6 +5,7 @@
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_support {
@@ -60,7 +61,7 @@ void for_each_edge_case(auto body) {
   });
   for_each_mesh(std::array{1, 4, 6},
                 [&](const auto& p, mesh_shape shape) { run(p, shape, 3, shape.size() == 4 ? 13 : 50); });
-  const auto store = std::make_shared<partita::mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   for_each_mesh(std::array{1, 4}, [&](const auto& p, mesh_shape shape) {
     if (shape == partita::default_mesh(p, shape.size()))
       run(p, shape, 3, shape.size() == 4 ? 50 : partita::base::max_tile_entries, store);

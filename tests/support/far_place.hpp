@@ -5,13 +5,13 @@
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/blocks.hpp"
+#include "support/far_store.hpp"
 
 namespace test_support {
 
 /// A queue with far memory, and memory for what a test puts there or not.
 struct far_place {
-  std::shared_ptr<partita::mapped_store> store =
-      std::make_shared<partita::mapped_store>(std::filesystem::temp_directory_path());
+  std::shared_ptr<partita::mapped_store> store = new_far_store();
   partita::device_queue<partita::host> q, far, near;
   std::vector<std::shared_ptr<void>> memory;
 

@@ -12,9 +12,10 @@
 #include "support/matrices.hpp"
 #include "support/scratch.hpp"
 
-using namespace test_support;
+namespace test_checkpoint {
 
-namespace {
+using namespace partita;
+using namespace test_support;
 
 constexpr int all_epochs = 6;
 
@@ -141,8 +142,6 @@ std::string said(const std::function<void()>& act) {
 }
 
 const io::dataset d = directed_graph();
-
-}  // namespace
 
 TEST_CASE("on the same ranks a run goes on bit for bit, under every policy") {
   for_each_usual_mesh(std::array{1, 3, 4, 6}, [&](auto policy, mesh_shape shape) {
@@ -352,3 +351,5 @@ TEST_CASE("the state of another model is refused, naming the parameter") {
   CHECK(refusal(cut) == "the model has an embedding of 0 x 0, the state one of 61 x 4");
   CHECK(refusal(gcn.state()) == "");
 }
+
+}  // namespace test_checkpoint

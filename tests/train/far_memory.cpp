@@ -2,6 +2,7 @@
 // Training over far memory: the losses of near memory, within a budget that refuses what exceeds it.
 #include "laws/training_laws.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 
 namespace test_far_memory {
 
@@ -13,10 +14,6 @@ constexpr std::pair<std::size_t, int> windows[] = {{65536, 2}, {24576, 7}, {7424
 
 nn::training_options short_run(const char* model = "gcn") {
   return of_model({.hidden = {7}, .heads = 2, .hops = 3, .epochs = 2, .seed = 42}, model);
-}
-
-std::shared_ptr<far_store> scratch_file() {
-  return std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
 }
 
 /// Trains with near memory for little but the window.
@@ -52,7 +49,7 @@ void expect_same_losses(const nn::training_result& r, const nn::training_result&
 
 /// One model under every policy, on one, two and four ranks.
 void check_model(const io::dataset& d, const nn::training_options& o) {
-  const auto store = scratch_file();
+  const auto store = new_far_store();
   for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape shape) {
     if (shape != default_mesh(p, shape.size()) || (shape.size() == 1 && p.name != row_1d.name)) return;
     nn::training_result expected;
@@ -91,7 +88,7 @@ TEST_CASE("far memory: exactly 2, 7 and 50 chunks") {
     for (; window > 8192 && !found; window -= window / 64) {
       const mesh<host> m(self::world(), {1, 1, 1});
       try {
-        expect_same_losses(train_far(m, d, o, row_1d, scratch_file(), window,
+        expect_same_losses(train_far(m, d, o, row_1d, new_far_store(), window,
                                      [&](const far_forecast& f) {
                                        found = chunks_of_a_product(f) == chunks;
                                        if (!found) throw other_number();
@@ -109,7 +106,7 @@ TEST_CASE("far memory: windows force 2, 7 and 50 chunks and more") {
   for (const char* const model : {"gcn", "gat"}) {
     const auto run = [&](std::size_t window) {
       const mesh<host> m(self::world(), {1, 1, 1});
-      return *train_far(m, d, short_run(model), row_1d, scratch_file(), window).far;
+      return *train_far(m, d, short_run(model), row_1d, new_far_store(), window).far;
     };
     const auto whole = run(std::size_t{1} << 24);
     for (const auto& [window, least] : windows) {
@@ -124,7 +121,7 @@ TEST_CASE("far memory: windows force 2, 7 and 50 chunks and more") {
 TEST_CASE("far memory: attention passes the values of its edges through the window") {
   const io::dataset d = directed_graph(311);
   const mesh<host> m(self::world(), {1, 1, 1});
-  const auto far = *train_far(m, d, short_run("gat"), row_1d, scratch_file(), 24576).far;
+  const auto far = *train_far(m, d, short_run("gat"), row_1d, new_far_store(), 24576).far;
   // two layers of two heads; written are the coefficients when they train, when they are evaluated and for
   // the transpose, their gradients, and these again, before dropout
   const auto values = static_cast<global_index>(d.edges.size() * 2 * sizeof(double));
@@ -140,7 +137,7 @@ TEST_CASE("far memory: the losses of near memory, for every model under every po
 
 TEST_CASE("far memory: exchanges in any number of chunks have the words and losses of one") {
   const io::dataset d = directed_graph(311);
-  const auto store = scratch_file();
+  const auto store = new_far_store();
   for (const policy& p : {row_1d, split_3d}) {
     nn::training_options o = short_run("gcn");
     const auto run = [&](int chunks, bool far, const auto& check) {
@@ -167,6 +164,27 @@ TEST_CASE("far memory: exchanges in any number of chunks have the words and loss
       CHECK(r.messages.total > expected.messages.total);
     });
   }
+}
+
+// Needed rows of several ranks: their tiles of A are merged into one, in far memory. train_far compares with
+// the closed form.
+TEST_CASE("far memory: merged tiles of other ranks, exchanged at once and in chunks") {
+  const io::dataset d = directed_graph(311);
+  const auto store = scratch_file();
+  for (const int ranks : {2, 4})
+    for (const int chunks : {1, 3}) {
+      nn::training_options o = short_run();
+      o.exchange_chunks = chunks;
+      nn::training_result expected;
+      for (const bool far : {false, true})
+        with_mesh(default_mesh(row_1d, ranks), [&](const host_mesh& m) {
+          const auto r =
+              far ? train_far(m, d, o, row_1d, store, 24576) : nn::train_model<double>(m, d, o, row_1d);
+          if (m.rank() != 0) return;
+          if (!far) expected = r;
+          expect_same_losses(r, expected, std::to_string(chunks) + " chunks on " + std::to_string(ranks));
+        });
+    }
 }
 
 TEST_CASE("far memory: the losses of near memory, for an embedding and for sparse features") {

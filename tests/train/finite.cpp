@@ -11,13 +11,12 @@
 #include "support/ranks.hpp"
 #include "support/scratch.hpp"
 
+namespace test_finite {
+
+using namespace partita;
 using namespace test_support;
 
-namespace {
-
 nn::training_options short_run() { return {.model = "gcn", .hidden = {7}, .epochs = 8, .dropout = 0}; }
-
-}  // namespace
 
 TEST_CASE("what is not finite ends training in its first epoch, on every rank and in every mode") {
   io::dataset huge = directed_graph();
@@ -91,3 +90,5 @@ TEST_CASE("weights that are not finite are neither saved nor read, and names are
   latin.name = "graphe_\xe9t\xe9";
   CHECK(nn::metadata_of<double>(short_run(), latin).at("data") == "graphe_\xef\xbf\xbdt\xef\xbf\xbd");
 }
+
+}  // namespace test_finite

@@ -3,9 +3,10 @@
 #include "laws/training_laws.hpp"
 #include "support/matrices.hpp"
 
-using namespace test_support;
+namespace test_reproducible {
 
-namespace {
+using namespace partita;
+using namespace test_support;
 
 /// Edges with weights of many magnitudes, one of them thrice, besides a loop given twice.
 io::dataset weighted_graph() {
@@ -64,8 +65,6 @@ void expect_same_bits(const nn::training_options& o, bool many) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("gcn: the same bits under every policy, on every mesh") {
   expect_same_bits(short_run("gcn"), true);
 }
@@ -117,3 +116,5 @@ TEST_CASE("training that cannot be reproducible says so") {
     nn::train_on_stages<float>(m, d, o, row_1d, {1, 1, 1});
   });
 }
+
+}  // namespace test_reproducible

@@ -3,6 +3,7 @@
 #include "partita/transfer/in_edges.hpp"
 
 #include "partita/memory/mapped_store.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_in_edges {
@@ -59,7 +60,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
 
 TEST_CASE("far memory: the rows of a halo and their sums are what they are in near memory") {
   constexpr global_index n = 61;
-  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const auto store = new_far_store();
   on_mesh({3, 2, 1}, [&](const host_mesh& near) {
     const device_queue<host> q;
     use_far(q, {.store = store, .window = 3072});

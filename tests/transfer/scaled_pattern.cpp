@@ -6,6 +6,7 @@
 #include "partita/memory/mapped_store.hpp"
 #include "partita/sampling/graph.hpp"
 #include "partita/transfer/assign_values.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
 namespace test_scaled_pattern {
@@ -183,8 +184,7 @@ TEST_CASE("values are stored for repeated entries, few entries, reproducible sum
     const host_mesh exact(m.world(), {3, 1, 1}, device_queue<host>(), summation::reproducible);
     check_values(exact, many, many.places, 1);
     const device_queue<host> far;
-    use_far(far, {.store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path()),
-                  .window = 1 << 14});
+    use_far(far, {.store = new_far_store(), .window = 1 << 14});
     check_values(host_mesh(m.world(), mesh_shape{3, 1, 1}, far), many, many.places, 1);
   });
 }

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/io/features.hpp"
+#include "partita/io/label_numbers.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"
@@ -199,51 +199,20 @@ class dataset_reader {
     if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
     if (data_.multi_label) {
-      with_numbers(name, header, [&](auto matrix) { read_label_matrix(std::move(matrix), name); });
+      with_label_numbers(name, header, [&](auto matrix) { read_label_matrix(std::move(matrix), name); });
       return;
     }
-    with_numbers(name, header, [&](auto labels) { take_labels(std::move(labels.values), name); });
+    with_label_numbers(name, header, [&](auto labels) { take_labels(std::move(labels.values), name); });
     if (header.shape.size() == 2)
       data_.notes.push_back("labels.npy is a column: each number in it is the class of a vertex");
   }
 
-  /// use(array) for a file of numbers of any type.
-  template <class Use>
-  static void with_numbers(const std::string& name, const npy_header& header, const Use& use) {
-    const std::string_view type = header.descr;
-    if (type == "<f8") return use(map_npy<double>(name));
-    if (type == "<f4") return use(map_npy<float>(name));
-    if (type == "|u1" || type == "|b1") return use(map_npy<std::uint8_t>(name));
-    if (type == "|i1") return use(map_npy<std::int8_t>(name));
-    if (type == "<i2") return use(map_npy<std::int16_t>(name));
-    if (type == "<u2") return use(map_npy<std::uint16_t>(name));
-    if (type == "<i4") return use(map_npy<std::int32_t>(name));
-    if (type == "<u4") return use(map_npy<std::uint32_t>(name));
-    if (type == "<u8") return use(map_npy<std::uint64_t>(name));
-    use(map_npy<std::int64_t>(name));
-  }
-
-  /// Labels that are no int64 must be whole numbers in its range; what is not a number means none.
   template <class T>
   void take_labels(array<T> labels, const std::string& name) {
-    if constexpr (std::same_as<T, std::int64_t>) {
-      data_.labels = std::move(labels);
-    } else {
-      std::vector<std::int64_t> whole(labels.size());
-      for (std::size_t v = 0; v < labels.size(); ++v) {
-        const bool none = std::floating_point<T> && labels[v] != labels[v];
-        const double value = none ? -1 : static_cast<double>(labels[v]);
-        if (!(std::abs(value) < 0x1p53) || value != std::floor(value))
-          fail(name, "the label of vertex " + std::to_string(v) + " is " + std::to_string(labels[v]) +
-                         ", expected a class, a whole number from 0, or -1 for none; labels.astype(int64) "
-                         "makes classes of numbers");
-        whole[v] = static_cast<std::int64_t>(value);
-      }
-      data_.labels = std::move(whole);
-      if (std::floating_point<T>)
-        data_.notes.push_back("labels.npy holds " + npy_type_name(npy_descr<T>) +
-                              ": each number in it is a class");
-    }
+    data_.labels = whole_labels(std::move(labels), name);
+    if (std::floating_point<T>)
+      data_.notes.push_back("labels.npy holds " + npy_type_name(npy_descr<T>) +
+                            ": each number in it is a class");
   }
 
   void count_labels(global_index count, const std::string& name) {
@@ -256,12 +225,25 @@ class dataset_reader {
   void read_label_matrix(mapped_array<T> matrix, const std::string& name) {
     data_.classes = matrix.shape[1];
     if (data_.classes == 0) fail(name, "has no classes");
-    check_values(matrix.values, [&](std::size_t k, T value) {
-      const auto classes = static_cast<std::size_t>(data_.classes);
-      if (value != 0 && value != 1)
-        fail(name, "entry " + std::to_string(k % classes) + " of row " + std::to_string(k / classes) +
-                       " is " + std::to_string(value) + ", expected 0 or 1");
+    const auto classes = static_cast<std::size_t>(data_.classes);
+    std::atomic<int> not_one = 0;
+    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t v = begin; v < end; ++v) {
+        std::size_t labels = 0;
+        for (std::size_t k = v * classes; k < (v + 1) * classes; ++k) {
+          const T value = matrix.values[k];
+          if (value != 0 && value != 1)
+            fail(name, "entry " + std::to_string(k - v * classes) + " of row " + std::to_string(v) + " is " +
+                           std::to_string(value) + ", expected 0 or 1");
+          labels += value == 1;
+        }
+        if (labels != 1) not_one = 1;
+      }
     });
+    if (world_.all_reduce(not_one.load(), reduction::max) == 0)
+      data_.notes.push_back(
+          "each row of labels.npy has one 1, and is read as the several labels that a vertex may have; "
+          "labels.argmax(1) makes classes");
     if constexpr (std::same_as<T, std::uint8_t>)
       data_.label_matrix = std::move(matrix.values);
     else

@@ -43,6 +43,10 @@ class mapped_store : public far_store {
       begin_ = static_cast<std::byte*>(found);
       break;
     }
+    if (begin_ != nullptr && space_ < std::size_t{1} << 44) {  // of a limited space others need some, too
+      space_ /= 2;
+      ::munmap(begin_ + space_, space_);
+    }
     if (begin_ == nullptr) {
       ::close(file_);
       throw device_error("a far store needs a GiB of address space");

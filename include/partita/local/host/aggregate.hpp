@@ -132,13 +132,15 @@ inline void find_maxima(operands<T> p, local_index begin, local_index end) {
   constexpr int most = Bytes < register_bytes(I) ? 2 : kept_registers(I) / 2;
   const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
   if (strips == 0) return;
+  const auto begin_of = [&](local_index s) {
+    return static_cast<local_index>(global_index{vectors} * s / strips) * lanes;
+  };
   p.ahead =
       prefetch_search_of(static_cast<std::size_t>((p.y.cols + strips - 1) / strips) * sizeof(T)).distance();
   for (local_index i = begin, to; i < end; i = to) {
     to = strips == 1 ? end : std::min(i + row_block, end);
     for (local_index s = 0; s < strips; ++s) {
-      const local_index first = vectors * s / strips * lanes,
-                        last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
+      const local_index first = begin_of(s), last = std::min(begin_of(s + 1), p.y.cols);
       find_in_strip<I, Bytes, most>(p.columns(first, last), i, to);
     }
   }

@@ -347,11 +347,13 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
   const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
   if (strips == 0) return;
   const bool packed = p.x.row_stride == p.y.cols && strips == 1 && p.places == nullptr;
+  const auto begin_of = [&](local_index s) {
+    return static_cast<local_index>(global_index{vectors} * s / strips) * lanes;
+  };
   const auto rows = [&](local_index ahead, local_index from, local_index to) {
     for (local_index i = from; i < to; i += strips == 1 ? to - from : row_block)
       for (local_index s = 0; s < strips; ++s) {
-        const local_index first = vectors * s / strips * lanes,
-                          last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
+        const local_index first = begin_of(s), last = std::min(begin_of(s + 1), p.y.cols);
         operands<T, X> part = p.columns(first, last);
         part.ahead = ahead;
         sum_rows(kernel_of<I, T, X, Values, Bytes, most>(last - first, packed),
