@@ -14,7 +14,6 @@ namespace test_far_chunks {
 using namespace test_support;
 using host_queue = device_queue<host>;
 
-
 TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
   const local_index rows = 103, cols = 5;
   for (const std::size_t window : {1536, 8192, 1 << 20}) {

@@ -13,7 +13,6 @@ namespace test_host_far {
 using namespace test_support;
 using host_queue = device_queue<host>;
 
-
 TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
   const host_queue q;
   q.limit_memory(1000);
