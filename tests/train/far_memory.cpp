@@ -170,7 +170,7 @@ TEST_CASE("far memory: exchanges in any number of chunks have the words and loss
 // the closed form.
 TEST_CASE("far memory: merged tiles of other ranks, exchanged at once and in chunks") {
   const io::dataset d = directed_graph(311);
-  const auto store = scratch_file();
+  const auto store = new_far_store();
   for (const int ranks : {2, 4})
     for (const int chunks : {1, 3}) {
       nn::training_options o = short_run();
