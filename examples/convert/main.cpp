@@ -34,7 +34,8 @@ command parse_command(int argc, char** argv) {
   CLI::App app(
       "Converts a graph or a sparse matrix by the endings of the names:\n"
       "  .mtx       Matrix Market; symmetric ones are written in full\n"
-      "  .txt       edge list of SNAP, with weights in a third column; .txt.gz: packed\n"
+      "  .txt       edge list of SNAP, with weights in a third column; .txt.gz: packed;\n"
+      "             .csv is read likewise\n"
       "  .graph     METIS; loses weights and sizes of vertices; needs an undirected graph\n"
       "             without loops, repeated edges and weights but positive whole ones\n"
       "  .npz       scipy.sparse.save_npz; csr, csc and coo are read, csr is written\n"

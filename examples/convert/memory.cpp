@@ -143,7 +143,7 @@ format format_of(const std::string& path, bool is_input) {
     return fs::exists(fs::path(path) / "raw", status) ? format::ogb : format::folder;
   const auto ends = [&](const char* ending) { return path.ends_with(ending); };
   if (ends(".mtx")) return format::matrix_market;
-  if (ends(".txt")) return format::edges;
+  if (ends(".txt") || (is_input && ends(".csv"))) return format::edges;
   if (ends(".txt.gz")) return format::packed_edges;
   if (ends(".graph")) return format::metis;
   if (ends(".npz")) return format::npz;
@@ -153,8 +153,8 @@ format format_of(const std::string& path, bool is_input) {
   if (fs::path(path).extension().empty() && (is_input ? exists : !exists || fs::is_directory(path, status)))
     return format::folder;
   if (is_input && fs::path(path).extension().empty()) throw partita::input_error(path + ": no such file");
-  throw usage_error(path +
-                    " does not end in .mtx, .txt, .txt.gz, .graph, .npz, .npy or .part, and is no folder");
+  throw usage_error(path + " does not end in .mtx, .txt, .txt.gz, .graph, .npz, .npy or .part" +
+                    (is_input ? ", or .csv for edges" : "") + ", and is no folder");
 }
 
 global_index vertices_of_npy(const std::string& path) {

@@ -44,6 +44,7 @@ class table {
   double operator()(global_index row, global_index col) const {
     return numbers_.values[static_cast<std::size_t>(row * numbers_.cols + first_ + col)];
   }
+  bool has(global_index id) const { return std::ranges::binary_search(rows_, id, {}, &row_of::id); }
   const std::string& path() const { return text_.name(); }
   [[noreturn]] void refuse(global_index row, const std::string& reason) const {
     io::fail_at_row(text_, row, reason);
@@ -110,18 +111,26 @@ std::vector<global_index> all_ids(const std::vector<global_index>& known,
   return ids;
 }
 
-/// What is thrown where a vertex has no row.
-auto missing_in(const table& t) {
-  return [&t](global_index id) {
-    throw input_error(t.path() + ": has no row for vertex " + std::to_string(id) +
-                      (t.has_ids() ? ""
-                                   : ", as it has " + std::to_string(t.rows().size()) +
-                                         " rows, and row v, from 0, is vertex v: its first column is not of "
-                                         "ids, which would be whole numbers with all the vertices of edges"));
+/// Why row v of a table is vertex v.
+const char* const no_ids =
+    "row v, from 0, is vertex v: its first column is not of ids, which would be whole numbers, none of them "
+    "twice, with all the vertices of edges";
+
+/// What is thrown where a vertex has no row in one of the tables.
+auto missing_in(const table& t, std::span<const table* const> tables) {
+  return [&t, tables](global_index id) {
+    std::string why;
+    if (!t.has_ids()) why = ", as it has " + std::to_string(t.rows().size()) + " rows, and " + no_ids;
+    for (const table* const other : tables)
+      if (why.empty() && other != &t && other->has(id))
+        why =
+            ", which " + other->path() + " has" + (other->has_ids() ? "" : std::string(", where ") + no_ids);
+    throw input_error(t.path() + ": has no row for vertex " + std::to_string(id) + why);
   };
 }
 
-void take_features(io::dataset& data, const table& t, std::span<const global_index> ids) {
+void take_features(io::dataset& data, const table& t, std::span<const global_index> ids,
+                   std::span<const table* const> tables) {
   std::vector<float> values;  // (n, f)
   values.reserve(ids.size() * static_cast<std::size_t>(t.cols()));
   const auto take = [&](std::size_t, global_index row) {
@@ -132,7 +141,7 @@ void take_features(io::dataset& data, const table& t, std::span<const global_ind
                           ", which is no finite number of 32 bits");
     }
   };
-  t.for_vertices(ids, take, missing_in(t));
+  t.for_vertices(ids, take, missing_in(t, tables));
   data.features = t.cols();
   data.vertex_features = io::feature_table(data.vertices, t.cols(), std::move(values));
 }
@@ -163,7 +172,7 @@ std::vector<bool> take_labels(io::dataset& data, const table& t, std::span<const
         labels[v] = static_cast<std::int64_t>(label);
     }
   };
-  const auto missing = missing_in(t);
+  const auto missing = missing_in(t, {});
   t.for_vertices(ids, take, [&](global_index id) {
     if (!t.has_ids()) missing(id);
   });
@@ -188,7 +197,7 @@ void take_split(io::dataset& data, const table& t, std::span<const global_index>
       t.refuse(row, "vertex " + std::to_string(ids[v]) + " is in the split, but has no label");
     split[v] = static_cast<std::uint8_t>(part);
   };
-  const auto missing = missing_in(t);
+  const auto missing = missing_in(t, {});
   t.for_vertices(ids, take, [&](global_index id) {
     if (!t.has_ids()) missing(id);
   });
@@ -256,7 +265,7 @@ void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolat
   if (ids.empty()) throw input_error(source + ": has no vertices");
   io::dataset data;
   data.vertices = static_cast<global_index>(ids.size());
-  if (features) take_features(data, *features, ids);
+  if (features) take_features(data, *features, ids, tables);
   if (labels) {
     const std::vector<bool> labelled = take_labels(data, *labels, ids);
     if (std::ranges::find(labelled, true) == labelled.end())

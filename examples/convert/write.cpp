@@ -245,7 +245,8 @@ fs::path beside(fs::path path) { return path.replace_extension("ids.npy"); }
 /// Whether the ids beside the output are those of the source too. An edge list and a folder have their own.
 bool shares_ids(const std::string& source, const std::string& path) {
   std::error_code status;
-  return beside(source) == beside(path) && !source.ends_with(".txt") && !fs::is_directory(source, status);
+  return beside(source) == beside(path) && !source.ends_with(".txt") && !source.ends_with(".csv") &&
+         !fs::is_directory(source, status);
 }
 
 /// Follows the output. `replaced`: it was there before, so that its ids are old.

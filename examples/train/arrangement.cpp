@@ -20,7 +20,9 @@ partita::mesh_shape parse_mesh(const std::string& text) {
     const auto [rest, failed] = std::from_chars(at, end, *extent);
     const bool ends_well = extent == &m.depth ? rest == end : rest != end && *rest == 'x';
     if (failed != std::errc() || !ends_well || *extent < 1)
-      throw usage_error("a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '" + text + "'");
+      throw usage_error(
+          "a mesh is written as ROWxCOLxDEPTH, like 2x2x1, in whole numbers from 1 to 2147483647, not '" +
+          text + "'");
     at = rest + 1;
   }
   return m;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notes.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace {
@@ -20,6 +21,14 @@ global_index loops_of(const partita::communicator& world, const partita::io::dat
   return world.all_reduce(loops);
 }
 
+/// How many classes have no vertex.
+global_index unused_classes(const partita::io::dataset& data) {
+  std::vector<bool> used(static_cast<std::size_t>(data.classes));
+  for (std::size_t v = 0; v < data.labels.size(); ++v)
+    if (data.labels[v] >= 0) used[static_cast<std::size_t>(data.labels[v])] = true;
+  return std::ranges::count(used, false);
+}
+
 bool adds_loops(const partita::nn::training_options& t) {
   return t.model == "gcn" || t.model == "sgc" || t.model == "appnp" || t.model == "gcnii";
 }
@@ -34,6 +43,9 @@ std::vector<std::string> notes_on(const partita::communicator& world, const part
                                   const command& c) {
   const partita::nn::training_options& t = c.training;
   std::vector<std::string> notes = data.notes;
+  if (const global_index unused = data.labels.empty() ? 0 : unused_classes(data); 2 * unused > data.classes)
+    notes.push_back(fmt::format("labels go up to {}, so there are {} classes, {} of which no vertex has",
+                                data.classes - 1, data.classes, unused));
   const bool reads_features = t.embedding == 0;
   if (reads_features && !t.raw_features && data.vertex_features.has_negative())
     notes.push_back("some features are negative, so features are not divided by their row sums");

@@ -237,8 +237,12 @@ TEST_CASE("dataset: labels that cannot be used") {
     io::write_npy(folder / "labels.npy", shape, values);
     return folder.complaint();
   };
-  CHECK(labels({4}, {0, 1, -2, 1}) == "labels.npy: label -2 of vertex 2 is outside the classes");
-  CHECK(labels({4}, {0, 1, -1, 999999}) == "labels.npy: label 999999 of vertex 3 is outside the classes");
+  CHECK(labels({4}, {0, 1, -2, 1}) ==
+        "labels.npy: label -2 of vertex 2 is outside the classes, of which there are at most as many as "
+        "vertices");
+  CHECK(labels({4}, {0, 1, -1, 999999}) ==
+        "labels.npy: label 999999 of vertex 3 is outside the classes, of which there are at most as many as "
+        "vertices");
   CHECK(labels({4}, {0, -1, -1, 1}) ==
         "labels.npy: label -1 of vertex 1 means none, but the split of that vertex is 2");
   CHECK(labels({3}, {0, 1, 0}) == "labels.npy: expected 4 labels, one for each row of features.npy, found 3");

@@ -84,7 +84,9 @@ TEST_CASE("dataset: an error in the share of one rank ends all of them") {
       weight,
       "edge_weight.npy: the weight of row 140 is -1.000000, expected a finite number that is not negative");
   label.labels[299] = 300;
-  refused(label, "labels.npy: label 300 of vertex 299 is outside the classes");
+  refused(label,
+          "labels.npy: label 300 of vertex 299 is outside the classes, of which there are at most as many as "
+          "vertices");
 }
 
 TEST_CASE("dataset: an observer is told of more and more bytes, in the end of all") {

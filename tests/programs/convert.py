@@ -230,6 +230,12 @@ class Formats:
         for text, sentence in (("3,1\n30,2\n", r"s.csv:2: vertex 30 is in the split, but has no label"), ("3,4\n", r"s.csv:1: the split 4 is not 1 \(training\)"), ("3,2\n", r"s.csv: no vertex is in the training set"), ("3,1,1\n", "s.csv: expected one column")):
             self.refused(1, sentence, gaps, self.path("w"), "--labels", csv("3,1\n7,1\n"), "--split", self.write("s.csv", text))
         assert not os.path.exists(self.path("w"))
+        with_ids = csv("3,1\n7,2\n30,1\n1412,0\n")
+        self.refused(1, r"v.csv: has no row for vertex 5, which .*l.csv has$", gaps, self.path("w"), "--features", with_ids, "--labels", self.write("l.csv", "5,1\n3,0\n"))
+        self.refused(1, r"v.csv: has no row for vertex 0, which .*l.csv has, where row v, from 0, is vertex v", gaps, self.path("w"), "--features", with_ids, "--labels", self.write("l.csv", "3,1\n3,0\n"))
+        table = self.write("edges.csv", "\ufeffsource,target,weight\n30,1412,1\n3,30,2\n1412,7,1\n")
+        self.convert(table, path, "--features", with_ids)
+        assert load("edges.npy") == [[2, 3], [0, 2], [3, 1]] and load("edge_weight.npy") == [1, 2, 1]
         self.refused(2, "--features, --labels and --split are for a folder, which .*w.npz is not", plain, self.path("w.npz"), "--labels", features)
         self.refused(2, "--split goes with --labels", plain, self.path("w"), "--split", features)
         self.refused(1, "more than --memory 33M", plain, self.path("w"), "--memory", "33M", "--features", csv("1\n" * 99999))

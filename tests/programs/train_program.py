@@ -379,6 +379,8 @@ class TrainProgram(ProgramCase):
             result = self.train(data=self.ring(labels_npy=labels))
             self.assertEqual((result["loss"], result["score"]), (vector["loss"], "accuracy"))
             self.assertEqual(result["notes"][-1], "labels.npy is a column: each number in it is the class of a vertex")
+        result = self.train(data=self.ring(labels_npy=ints([0, 5, 0, 5, 0, 5], (6,))))
+        self.assertEqual(result["notes"], ["labels go up to 5, so there are 6 classes, 4 of which no vertex has"])
         several = self.ring(labels_npy=ints([0, 1, 1, 0] * 3, (6, 2)))
         self.assertEqual(self.train(data=several)["score"], "micro_f1")
         shown = train("--data", several, "--model", "gcn", "--epochs", "2").stdout
@@ -482,10 +484,10 @@ class TrainProgram(ProgramCase):
                 (1, "GB of memory", "--hidden", big), (1, "GB of memory", "--embedding", big), (1, "GB of memory", "--model", "gat", "--heads", big),
                 (2, "--layers: 999999999 is not a whole number from 1 to 10000", "--layers", big), (2, "--hops", "--model", "sgc", "--hops", big),
                 (2, "more parts than a batch", "--batch", "5", "--micro-batches", big), (2, "more than the 156 edges", "--batch", "5", "--fanout", big, "--replace"),
-                (2, "ranks are more than the", "--stages", big), (2, "ranks are more than the", "--ranks", "100000"), (2, "more than the 34 vertices", "--stages", "2", "--chunks", big),
+                (2, "ranks are more than the", "--stages", big), (2, "ranks are more than the", "--ranks", "100000"), (1, "600 ranks need at least 7.8 GB of memory", "--ranks", "600"), (2, "more than the 34 vertices", "--stages", "2", "--chunks", big),
                 (2, "more than the 34 vertices", "--exchange-chunks", big), (2, "more than the 34 vertices", "--split-chunks", big),
                 (2, "has 4294967297 places for 1 ranks", "--policy", "grid_2d", "--mesh", "641x6700417x1"),
-                *((2, "a mesh is written as", "--policy", "grid_2d", "--mesh", m) for m in ("4294967297x1x1", "1x1", "1x1x1x", "1x1x", " 1x1x1", "1x-1x1")),
+                *((2, "a mesh is written as", "--policy", "grid_2d", "--mesh", m) for m in ("4294967297x1x1", "0x1x1", "1x1", "1x1x1x", "1x1x", " 1x1x1", "1x-1x1")),
                 (2, "--hidden: a number is missing in '4,,5'", "--hidden", "4,,5"), (2, "--stage-layers", "--stages", "2", "--stage-layers", "1e1,1"),
                 (2, "--epochs: 1e1 is not a positive whole number", "--epochs", "1e1"),
                 *((2, f"{option}: inf is not", option, "inf") for option in ("--lr", "--weight-decay", "--convolution-decay", "--lambda"))):

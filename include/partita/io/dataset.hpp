@@ -290,7 +290,8 @@ class dataset_reader {
   void check_label(std::size_t v, const std::string& name) const {
     const std::int64_t label = data_.labels[v];
     const auto which = [&] { return "label " + number(label) + " of vertex " + std::to_string(v); };
-    if (label < -1 || label >= data_.vertices) fail(name, which() + " is outside the classes");
+    if (label < -1 || label >= data_.vertices)
+      fail(name, which() + " is outside the classes, of which there are at most as many as vertices");
     if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
       fail(name, which() + " means none, but the split of that vertex is " + number(data_.split[v]));
   }

@@ -67,9 +67,9 @@ inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
   if (!partition::multipliable(p.sparse, p.dense))
     throw_error<shape_error>(
         {"policy ", p.name, ": A with ", p.sparse, " and X with ", p.dense,
-         " cannot be multiplied: X's rows are cut by row if and only if A's are, and otherwise by depth "
-         "alone, "
-         "if it cuts A's columns; X's columns by col alone, and always if it cuts A's columns"});
+         " cannot be multiplied: row must cut the rows of both or of neither; col may cut X's columns, and "
+         "must "
+         "if it cuts A's; depth may cut X's rows if it cuts A's columns; nothing else may cut X"});
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
     throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
