@@ -58,9 +58,7 @@ class TrainProgram(ProgramCase):
 
     def refused(self, code, part, *arguments, command=None):
         for more in ([], ["--ranks", "4"]) if command is None and "--ranks" not in arguments else ([],):
-            done = train(*arguments, *more, "--quiet", command=command)
-            self.check_refused(done, code, part, 1 if command is None else 29)
-            self.assertEqual(sum(part in line for line in done.stderr.splitlines()), 1, done.stderr)
+            self.check_refused(train(*arguments, *more, "--quiet", command=command), code, part, 1 if command is None else 29)
 
     def test_json_has_every_key_and_words_are_as_predicted(self):
         result = self.train("--policy", "grid_2d", "--ranks", "6", "--mesh", "2x3x1")
@@ -592,7 +590,6 @@ class TrainProgram(ProgramCase):
         mpi = ["--model", "gcn", "--comm", "mpi"]
         self.refused(1, "edges.npy", *mpi, "--data", self.data(edges_npy=ints([0, 6], (1, 2))), command=four)
         self.refused(1, "nowhere", *mpi, "--data", "nowhere", command=four)
-        self.refused(1, "labels.npy", *mpi, "--data", self.data(labels_npy=npy("<U1", (6,), bytes(24))), command=four)
         self.refused(2, "mesh 3x1x1 has 3 places for 4 ranks", *mpi, "--data", "karate", "--policy", "row_1d", "--mesh", "3x1x1", command=four)
 
 
