@@ -24,7 +24,7 @@ TOGETHER = {
     "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
     "train/policy_cost.cpp": "train/edge_counts transfer/tile_counts",
     "comm/timeout.cpp": "comm/late",
-    "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_last_words comm/mpi_node comm/mpi_notices comm/mpi_transport",
+    "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_node comm/mpi_notices comm/mpi_transport",
     "comm/nccl.cpp": "comm/nccl_call comm/nccl_group comm/nccl_stream comm/nccl_transport",
     "matrix/tiles.cpp": "matrix/needed_rows",
     "io/dataset.cpp": "io/label_numbers",

@@ -31,13 +31,6 @@ scenario throwing(scenario common) {
     common(c, d);
   };
 }
-/// Every rank throws, the last one first: the same, or what names it.
-scenario all_throw(bool alike) {
-  return [alike](const communicator& c, test_buffers&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10 * (c.size() - c.rank())));
-    throw std::runtime_error("the lamp fell" + (alike ? "" : " on rank " + std::to_string(c.rank())));
-  };
-}
 /// Every rank calls `common`, one `other`.
 scenario differing(scenario common, scenario other) {
   return [common, other](const communicator& c, test_buffers& d) {
@@ -161,8 +154,6 @@ const std::map<std::string, scenario>& scenarios() {
          if (c.rank() == odd) throw std::runtime_error("the lamp\nfell");
          r.wait();
        }},
-      {"throw-alike", all_throw(true)},
-      {"throw-apart", all_throw(false)},
       {"kind", differing(all_reduce, all_gather)},
       {"type", differing(all_reduce, reduce_floats)},
       {"count", differing(all_reduce, reduce_three)},

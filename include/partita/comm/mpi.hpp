@@ -38,11 +38,10 @@ inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
 /// Initializes MPI, calls `body(communicator)` with world(), finalizes, and returns what body returned, or 0.
 ///
 /// If a rank ends while others wait for it (its body throws, returns early, calls std::exit, or crashes by a
-/// signal that the program does not handle), the job ends with a nonzero exit code and one line on stderr for
-/// each reason, naming the rank and, if one is involved, the operation and its call site; what several ranks
-/// say alike is said once. This is the only place where the library writes to stderr and exits (MPI_Abort
-/// with code 1, or the signal): there is no other way to release the remaining ranks. mpirun adds messages
-/// of its own.
+/// signal that the program does not handle), the job ends with a nonzero exit code and one line per rank on
+/// stderr, naming the rank and, if one is involved, the operation and its call site. This is the only place
+/// where the library writes to stderr and exits (MPI_Abort with code 1, or the signal): there is no other
+/// way to release the remaining ranks. mpirun adds messages of its own.
 template <class Body>
 int run(int& argc, char**& argv, Body body, options o = {}) {
   detail::crash_reporter crashes;

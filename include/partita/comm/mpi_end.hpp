@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "partita/comm/mpi_job.hpp"
-#include "partita/comm/mpi_last_words.hpp"
 
 namespace partita::mpi::detail {
 
@@ -20,30 +19,26 @@ inline bool& ending() {
   return yes;
 }
 
+/// Reports on stderr why this rank failed and aborts the job. An error common to all ranks is reported by the
+/// lowest one: the others delay and are killed first.
+[[noreturn]] inline void end_job(std::string why) {
+  ending() = true;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1000, 250 * rank)));
+  std::replace(why.begin(), why.end(), '\n', ' ');
+  const std::string line = "partita: rank " + std::to_string(rank) + ": " + why + "\n";
+  std::fflush(stdout);
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::terminate();
+}
+
 /// All worlds of this process that MPI_Finalize has to end.
 inline std::vector<std::shared_ptr<job>>& jobs() {
   static std::vector<std::shared_ptr<job>> all;
   return all;
-}
-
-/// Reports on stderr why this rank failed and aborts the job. What several ranks say alike about the same
-/// time is printed once.
-[[noreturn]] inline void end_job(std::string why) {
-  ending() = true;
-  std::replace(why.begin(), why.end(), '\n', ' ');
-  std::string lines;
-  if (jobs().empty()) {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    lines = last_words::line(rank, why);
-  } else {
-    lines = last_words(jobs().front()->control(), std::move(why)).lines();
-  }
-  std::fflush(stdout);
-  std::fputs(lines.c_str(), stderr);
-  std::fflush(stderr);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  std::terminate();
 }
 
 /// Attribute-delete callback of MPI_COMM_SELF, called first thing in MPI_Finalize: waits for all ranks of all

@@ -84,9 +84,6 @@ class job {
     if (!failed()) failure_ = why;
   }
 
-  /// The communicator of notices, which have the tag 0.
-  MPI_Comm control() const { return told_.comm(); }
-
   detail::series& series_of(std::uint64_t id) { return told_.series_of(id); }
 
   /// Tag of the messages of operation `number` of a group. Mismatched operations get different tags; the
