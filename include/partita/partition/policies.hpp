@@ -68,8 +68,7 @@ inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
     throw_error<shape_error>(
         {"policy ", p.name, ": A with ", p.sparse, " and X with ", p.dense,
          " cannot be multiplied: row must cut the rows of both or of neither; col may cut X's columns, and "
-         "must "
-         "if it cuts A's; depth may cut X's rows if it cuts A's columns; nothing else may cut X"});
+         "must if it cuts A's; depth may cut X's rows if it cuts A's columns; nothing else may cut X"});
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
     throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
