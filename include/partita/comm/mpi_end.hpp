@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string_view>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "partita/comm/mpi_job.hpp"
@@ -17,6 +19,18 @@ namespace partita::mpi::detail {
 inline bool& ending() {
   static bool yes = false;
   return yes;
+}
+
+/// Waits, at most a second, until what was written to a pipe has been read: mpirun does not read what is in
+/// the pipes of a job that it ends.
+inline void wait_until_read(int pipe) {
+  struct stat status = {};
+  if (fstat(pipe, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  for (int milliseconds = 0; milliseconds < 1000; ++milliseconds) {
+    int unread = 0;
+    if (ioctl(pipe, FIONREAD, &unread) != 0 || unread == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 /// Reports on stderr why this rank failed and aborts the job. An error common to all ranks is reported by the
@@ -31,6 +45,7 @@ inline bool& ending() {
   std::fflush(stdout);
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
+  wait_until_read(STDERR_FILENO);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::terminate();
 }
