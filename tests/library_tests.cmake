@@ -6,7 +6,7 @@ partita_add_tests(plain_tests TESTS
                   partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/policies
                   partition/route
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
-                  matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/far_chunks local/reference local/reference_edges local/errors
+                  matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/dropout algebra/product algebra/row_products
                   nn/normalization nn/activation nn/embedding nn/optimizer nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
@@ -25,7 +25,7 @@ partita_add_tests(row_order_tests TESTS local/host/row_order local/host/spmm_pro
 partita_add_test(local/host_gemm OPTIMIZED LABELS threads)
 partita_add_test(local/host_widths OPTIMIZED LABELS threads)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
-partita_add_tests(far_spmm_tests TESTS memory/far_forecast local/far_rows local/far_spmm_plan local/far_spmm local/far_edges local/chunked_edges OPTIMIZED LABELS threads)
+partita_add_tests(far_spmm_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED LABELS threads)
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)

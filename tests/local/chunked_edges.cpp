@@ -10,7 +10,8 @@
 namespace test_chunked_edges {
 
 using namespace test_support;
-using local::adds, local::consumes_entries, local::far_chunk, local::far_edges, local::gathers, local::reads;
+using local::adds, local::consumes_entries, local::far_chunk, local::entry_passes, local::gathers,
+    local::reads;
 using local::reads_entries, local::updates, local::updates_entries, local::writes, local::writes_entries;
 
 /// Which operands are far.
@@ -89,7 +90,7 @@ struct arena {
   far_place place;
   const sparse<double>& graph;
   csr_view<double> a, far_a;
-  far_edges<host> passes;
+  entry_passes<host> passes;
   std::uint64_t chunks = 0;  ///< of the last run
 };
 

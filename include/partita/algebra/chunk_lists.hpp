@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "partita/algebra/row_exchange.hpp"
-#include "partita/local/far_cut.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/far_list.hpp"
+#include "partita/memory/index_reader.hpp"
 
 namespace partita::detail {
 

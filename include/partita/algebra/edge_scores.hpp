@@ -276,7 +276,7 @@ class edge_scores {
   }
 
   /// The normalisers of some heads for the rows of a pattern.
-  void normalise(const local::csr_tiles<T, Device>& pattern, local::far_edges<Device>& passes,
+  void normalise(const local::csr_tiles<T, Device>& pattern, local::entry_passes<Device>& passes,
                  interval vertices, interval heads) {
     if (heads.empty()) return;
     const bool kept = own_rows_ && heads == here_;
@@ -344,9 +344,9 @@ class edge_scores {
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;
   dense<T, replicated, Device> all_log_sums_;
-  local::far_edges<Device> passes_;                      ///< over the parts of rows_
+  local::entry_passes<Device> passes_;                   ///< over the parts of rows_
   std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< of own vertices, if these need more heads
-  local::far_edges<Device> own_passes_;                  ///< over its parts
+  local::entry_passes<Device> own_passes_;               ///< over its parts
   buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of the heads here, if not all
   dropout_mask mask_;
 };

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "partita/base/function.hpp"
-#include "partita/local/far_chunks.hpp"
 #include "partita/local/kernels.hpp"
+#include "partita/local/pass.hpp"
 
 namespace partita::local::chunked {
 
@@ -35,12 +35,6 @@ struct from_row {
 template <class T>
 constexpr matrix_view<T> turned(matrix_view<T> x) {
   return {x.data, x.cols, x.rows, 1};
-}
-
-/// The access to y = f(...) + beta y.
-template <class T>
-row_operand<T> result(matrix_view<T> y, scalar<T> beta) {
-  return beta == T(0) ? writes(y) : updates(y);
 }
 
 }  // namespace detail
@@ -122,7 +116,7 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, inpu
         [&](local_index, matrix_view<const T> rows, matrix_view<T> to) {
           gemm(q, ta, tb, alpha, rows, b, beta, to);
         },
-        reads(a), detail::result(c, beta));
+        reads(a), result(c, beta));
   if (tb) return gemm(q, ta, tb, alpha, a, b, beta, c);
   by_rows(
       q,
@@ -141,7 +135,7 @@ void gemm_bias_relu(const device_queue<Device>& q, input_view<T> a, input_view<T
       [&](local_index first, matrix_view<const T> rows, matrix_view<T> to) {
         gemm_bias_relu(q, rows, b, bias, relu, beta, to, drop.from_row(first));
       },
-      reads(a), detail::result(c, beta));
+      reads(a), result(c, beta));
 }
 
 template <class T, class Device>
@@ -160,11 +154,11 @@ namespace detail {
 /// sums = the sum over the chunks of what of_chunk(views ..., sums) writes for them; sums is (1, n).
 template <class T, class Device, class Chunk, class... X>
 void sum_over_chunks(const device_queue<Device>& q, matrix_view<T> sums, const Chunk& of_chunk,
-                     const row_operand<X>&... x) {
+                     const X&... x) {
   buffer<T, Device> more;
   by_rows(
       q,
-      [&](local_index first, const matrix_view<X>&... views) {
+      [&](local_index first, const auto&... views) {
         if (first == 0) return of_chunk(views..., sums.data);
         more.reset(q, static_cast<std::size_t>(sums.cols));
         of_chunk(views..., more.data());

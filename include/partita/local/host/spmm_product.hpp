@@ -11,7 +11,7 @@
 #include "partita/local/spmm_product.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
-#include "partita/memory/host_far.hpp"
+#include "partita/memory/out_of_core.hpp"
 
 namespace partita::detail {
 
