@@ -268,6 +268,11 @@ TEST_CASE("kernels on entries: rows longer than a window") {
   CHECK(on.chunks > 7);  // there are seven rows
 }
 
+TEST_CASE("kernels on entries: columns that every chunk needs") {
+  const sparse<double> graph(std::vector<local_index>(200, 25), 8);
+  for (unsigned far = 1; far < 16; ++far) check_all(graph, {far, 24576, 2, 1});
+}
+
 TEST_CASE("kernels on entries: patterns without entries, rows or columns") {
   for (const auto& graph : {sparse<double>(std::vector<local_index>(64, 0), 5), sparse<double>(0, 5)}) {
     arena on(graph, {15, 16384, 2, 1});

@@ -112,7 +112,7 @@ class edge_coefficients {
   edge_coefficient<T> operator()(std::size_t t, const local::csr_slice<T>& part) const {
     return scores_->coefficient(*e_, t, part, transposed_);
   }
-  /// values = the coefficients of a part, chunk by chunk if an operand is far.
+  /// values = the coefficients of a part, in a pass of its own.
   void store(std::size_t number, std::size_t t, const local::csr_slice<T>& part, T* values) const {
     const edge_coefficient<T> all = (*this)(t, part);
     local::csr_view<T> pattern = part.entries;

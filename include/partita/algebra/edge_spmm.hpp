@@ -50,7 +50,8 @@ class edge_spmm_plan {
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
   /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
-  /// or, over far memory, in a pass before it, by of.store(number, t, part, e's values), if there is one.
+  /// or, where passes go in chunks, in a pass before it, by of.store(number, t, part, e's values), if there
+  /// is one.
   template <class Function, layout X, layout Y>
   void compute(edges& e, const Function& of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);

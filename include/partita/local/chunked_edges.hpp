@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Kernels on the entries of a pattern whose operands may be far: functions of the kernels' names that pass
-/// far operands through the window of the queue, chunk by chunk (entry_passes). Without far operands each is
-/// one call of its kernel, with the same result. With them, rows whose entries are in one chunk have the same
-/// bits; sums over the entries of a column are sums of the chunks' sums, in their order.
+/// Kernels on the entries of a pattern with what they do to their operands, by the kernels' names (see
+/// pass.hpp). Rows whose entries are in one chunk have the bits that the kernel gives them; sums over the
+/// entries of a column are sums of the chunks' sums, in their order.
 ///
 /// `edges` and `number` as in entry_passes; a's values are not read.
 
@@ -143,8 +142,8 @@ struct row_gradient_memory {
 
 /// The kernel edge_softmax_gradient_of_rows, in which edges is consumed, and dtarget always overwritten.
 /// before(pattern, first row, names of its columns, values of its edges) is called first for all rows, if
-/// `changes`, to change these values. Where the device has no such kernel, and with far memory, the softmax
-/// and the rows' sums of alpha d are computed in one pass, what needs these in another.
+/// `changes`, to change these values. Where the device has no such kernel, or passes go in chunks, the
+/// softmax and the rows' sums of alpha d are computed in one pass, what needs these in another.
 template <class T, class Device, class Before>
 void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<Device>& passes,
                                    std::size_t number, const csr_view<T>& a, local_index heads,
@@ -153,7 +152,7 @@ void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<D
                                    scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget,
                                    const std::type_identity_t<row_gradient_memory<T>>& memory) {
   if constexpr (fuses_rows<T, Device>)
-    if (far_of(q) == nullptr) {
+    if (runs_whole(q)) {
       if (changes) before(a, local_index{0}, static_cast<const local_index*>(nullptr), edges);
       if (beta != T(0)) fill(q, T(0), dtarget);  // whose rows are in this part only
       return edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
@@ -289,13 +288,13 @@ void max_scatter(const device_queue<Device>& q, entry_passes<Device>& edges, std
       copies(arg), reads(dy), adds(dx, T(1)));
 }
 
-/// The kernel edge_apply_multiply: in one pass, or, with far memory, after store(number), which has to make
-/// the values.
+/// The kernel edge_apply_multiply: in one pass or, where passes go in chunks, after store(number), which has
+/// to make the values.
 template <class T, class Device, class F, class Store>
 void edge_apply_multiply(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                          const csr_view<T>& a, head_slice s, const F& f, const Store& store,
                          scalar<T>* values, input_view<T> x, scalar<T> beta, matrix_view<T> y) {
-  if (far_of(q) == nullptr) return edge_apply_multiply(q, a, s, f, values, x, beta, y);
+  if (runs_whole(q)) return edge_apply_multiply(q, a, s, f, values, x, beta, y);
   store(number);
   edge_multiply<T>(q, edges, number, a, s, values, x, beta, y);
 }

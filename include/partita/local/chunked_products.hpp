@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products with a sparse block whose operands may be far, as passes over its entries. `passes` and `number`
-/// as in entry_passes; `later_part`: whether the same X has been multiplied by a part of the block before.
+/// Products with a sparse block as passes over its entries (see pass.hpp). `passes` and `number` as in
+/// entry_passes; `later_part`: whether the same X has been multiplied by a part of the block before.
 
 #include <cstddef>
 #include <type_traits>
@@ -29,8 +29,9 @@ csr_view<T> with_values(csr_view<T> chunk, const csr_view<T>& a, const T* values
 
 }  // namespace detail
 
-/// y = the epilogue of a x: by whole(), unless an operand is far. A row of y whose entries fit into one chunk
-/// has the value that the kernel spmm_fused gives it, bit for bit; the others are summed chunk by chunk.
+/// y = the epilogue of a x: by whole(), unless it passes in chunks. A row of y whose entries fit into one
+/// chunk has the value that the kernel spmm_fused gives it, bit for bit; the others are summed chunk by
+/// chunk.
 template <class T, class Device>
 void spmm_fused(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
                 const csr_view<T>& a, input_view<T> x, const std::type_identity_t<spmm_epilogue<T>>& fusion,
@@ -64,8 +65,8 @@ void spmm(const device_queue<Device>& q, entry_passes<Device>& passes, std::size
       q, passes, number, a, x, fusion, y, [&] { spmm(q, a, x, beta, y); }, later_part);
 }
 
-/// y = alpha a^T x + beta y. If y is far, the partial sums of a chunk are added to it, in the order of the
-/// chunks; else bit for bit what the kernel spmm_transposed of one thread computes.
+/// y = alpha a^T x + beta y. Where y passes in chunks, their partial sums are added to it, in their
+/// order; else bit for bit what the kernel spmm_transposed of one thread computes.
 template <class T, class Device>
 void spmm_transposed(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
                      const csr_view<T>& a, input_view<T> x, scalar<T> alpha, scalar<T> beta, matrix_view<T> y,

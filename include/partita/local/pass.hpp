@@ -144,15 +144,20 @@ void run_by_rows(const device_queue<Device>& q, std::span<const operand> x,
 
 }  // namespace detail
 
-/// Calls f(first row, views of the rows ...) for consecutive blocks of rows of the operands, which all have
-/// as many rows: once, for all rows, unless one of the operands is far. f is given near copies of far rows.
-/// What f reads of rows in other blocks is not there. Throws what f throws, and budget_error if the window of
-/// the queue does not hold a row of each operand twice.
+/// Calls f(first row, views of the rows ...), or f(views ...) if it takes no more, for consecutive blocks of
+/// rows of the operands, which all have as many rows: once, for all rows, unless one of the operands is far.
+/// f is given near copies of far rows. What f reads of rows in other blocks is not there. Throws what f
+/// throws, and budget_error if the window of the queue does not hold a row of each operand twice.
 template <class Device, class F, class... X>
 void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
   detail::run_by_rows(q, operands, [&](const chunk& c) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { f(c.first_row, X::view_of(c.operands[I])...); }
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (std::is_invocable_v<const F&, decltype(X::view_of(x))...>)
+        f(X::view_of(c.operands[I])...);
+      else
+        f(c.first_row, X::view_of(c.operands[I])...);
+    }
     (std::make_index_sequence<sizeof...(X)>());
   });
 }
@@ -178,10 +183,10 @@ template <class T, class Device>
 void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y) {
   if (beta == T(0))
     by_rows(
-        q, [&](local_index, matrix_view<T> rows) { fill(q, T(0), rows); }, writes(y));
+        q, [&](auto rows) { fill(q, T(0), rows); }, writes(y));
   else if (beta != T(1))
     by_rows(
-        q, [&](local_index, matrix_view<T> rows) { transform(q, scaled<T>{beta}, rows, rows); }, updates(y));
+        q, [&](auto rows) { transform(q, scaled<T>{beta}, rows, rows); }, updates(y));
 }
 
 template <class T, class Device>
@@ -233,10 +238,10 @@ class entry_passes {
     return found != inverses_.end() ? found->second
                                     : inverses_.try_emplace(key, inverse_of(q, a)).first->second;
   }
-  /// Makes the inverse of a where passes will ask for it: without far memory.
+  /// Makes the inverse of a where passes will ask for it.
   template <class T>
   void prepare_inverse(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a) {
-    if (far_of(q) == nullptr) inverse(q, number, a);
+    if (runs_whole(q)) inverse(q, number, a);
   }
 
   /// What passes in such a call, in closed form: nothing unless something is far.

@@ -270,14 +270,15 @@ class far_entries {
     const std::span<const local_index> list(program(k) + (size().names ? part.names : part.list),
                                             static_cast<std::size_t>(of(k).needed));
     const auto fresh = static_cast<std::size_t>(of(k).fresh);
-    for (const std::size_t begin : {std::size_t{0}, fresh}) {
-      const auto some = begin == 0 ? list.first(fresh) : list.subspan(fresh);
+    const auto add_some = [&](std::size_t begin, std::size_t end) {
+      const auto some = list.subspan(begin, end - begin);
       in_resident_parts(c_, some, x, [&](std::size_t first, std::size_t count) {
         pass_.kernels->add(c_.transfers(), place(k, i) + (begin + first) * x.row_bytes(),
                            some.subspan(first, count), x);
       });
-      if (fresh == 0 || fresh == list.size()) break;
-    }
+    };
+    add_some(0, fresh);
+    add_some(fresh, list.size());
     if (!is_far(c_, x)) return;
     c_.count_read(list.size() * x.row_bytes());
     c_.count_written(list.size() * x.row_bytes());

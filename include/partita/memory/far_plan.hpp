@@ -14,7 +14,7 @@
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
 #include "partita/memory/far_cut.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 
 namespace partita::local {
 
@@ -86,13 +86,13 @@ class far_plan {
            const local_index* columns, const far_pass_size& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
-    far_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
+    large_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
     const far_chunk& last = chunks_.back();
     program_ = buffer<local_index, Device>(q, last.program + far_program_part(size, last).end);
     detail::far_numbering number(size, cols);
-    far_list<local_index> program(list_memory(q));
+    large_list<local_index> program(list_memory(q));
     for (far_chunk& c : chunks_) {
       const far_program_part part(size, c);
       program.assign(part.end, 0);

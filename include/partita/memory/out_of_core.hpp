@@ -3,6 +3,7 @@
 /// What kernels do with their operands, without the types of these, and who runs kernels whose operands may
 /// be in far memory.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -147,10 +148,23 @@ local::out_of_core<Device>* far_of(const device_queue<Device>& q) {
 
 namespace local {
 
+/// Whether every pass on this queue is one call of its kernel: without far memory.
+template <class Device>
+bool runs_whole(const device_queue<Device>& q) {
+  return far_of(q) == nullptr;
+}
+
+/// The bytes that a chunk may take of near memory on this queue; 0 where every pass is one call.
+template <class Device>
+std::size_t chunk_bytes(const device_queue<Device>& q) {
+  auto* const far = far_of(q);
+  return far == nullptr ? 0 : std::max<std::size_t>(far->slot_bytes(), 1);
+}
+
 /// Whether products on this queue read factors of rows and columns in the place of values.
 template <class Device>
 bool reads_factors(const device_queue<Device>& q) {
-  return multiplies_factors<Device> && far_of(q) == nullptr;
+  return multiplies_factors<Device> && runs_whole(q);
 }
 
 }  // namespace local
