@@ -13,6 +13,7 @@
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/graphs.hpp"
@@ -63,7 +64,7 @@ struct figures {
 figures measure(operands& o, int rounds) {
   o.product(o.x, o.y);  // plans
   std::vector<double> seconds;
-  far_channel<host>* const channel = far_of(o.x.mesh().queue());
+  auto* const channel = far_of(o.x.mesh().queue());
   if (channel != nullptr) channel->traffic() = {};
   for (int k = 0; k < rounds; ++k) {
     const auto begin = clock::now();

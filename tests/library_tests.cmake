@@ -6,14 +6,14 @@ partita_add_tests(plain_tests TESTS
                   partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/policies
                   partition/route
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
-                  matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/far_chunks local/reference local/reference_edges local/errors
+                  matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/dropout algebra/product algebra/row_products
                   nn/normalization nn/activation nn/embedding nn/optimizer nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/pipeline_order train/pipeline_words train/chunks programs/pipeline_simulation)
 partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
-partita_add_tests(threads_tests_optimized TESTS memory/far_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
+partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_split train/graph_entries
                   algebra/spmm algebra/spmm_bfloat16 algebra/chunked_exchange algebra/exact_row_sums algebra/exact_spmm algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/neighbour_sampler
@@ -25,7 +25,7 @@ partita_add_tests(row_order_tests TESTS local/host/row_order local/host/spmm_pro
 partita_add_test(local/host_gemm OPTIMIZED LABELS threads)
 partita_add_test(local/host_widths OPTIMIZED LABELS threads)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
-partita_add_tests(far_spmm_tests TESTS memory/far_forecast local/far_rows local/far_spmm_plan local/far_spmm local/far_edges local/chunked_edges OPTIMIZED LABELS threads)
+partita_add_tests(far_spmm_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED LABELS threads)
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)

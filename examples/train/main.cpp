@@ -107,7 +107,7 @@ partita::global_index duplicate_edges(const partita::communicator& world, const 
   const auto changed = partita::io::changed_file();
   if (world.all_reduce(static_cast<int>(changed.has_value()), partita::reduction::max) == 0)
     return partita::nn::repeated_edges(world, data, *c.threads,
-                                       partita::local::far_allocator<std::byte>(c.far_store));
+                                       partita::local::list_allocator<std::byte>(c.far_store));
   if (world.rank() == 0)
     std::fprintf(stderr, "train: %s has changed since training began; repeated edges are not counted\n",
                  changed.value_or("the data of another rank").c_str());

@@ -10,7 +10,8 @@
 namespace test_chunked_edges {
 
 using namespace test_support;
-using local::adds, local::consumes_entries, local::far_chunk, local::far_edges, local::gathers, local::reads;
+using local::adds, local::consumes_entries, local::far_chunk, local::entry_passes, local::gathers,
+    local::reads;
 using local::reads_entries, local::updates, local::updates_entries, local::writes, local::writes_entries;
 
 /// Which operands are far.
@@ -89,7 +90,7 @@ struct arena {
   far_place place;
   const sparse<double>& graph;
   csr_view<double> a, far_a;
-  far_edges<host> passes;
+  entry_passes<host> passes;
   std::uint64_t chunks = 0;  ///< of the last run
 };
 
@@ -265,6 +266,11 @@ TEST_CASE("kernels on entries: rows longer than a window") {
   arena on(graph, {15, 12288, 2, 1});
   check_dot(on, 0);
   CHECK(on.chunks > 7);  // there are seven rows
+}
+
+TEST_CASE("kernels on entries: columns that every chunk needs") {
+  const sparse<double> graph(std::vector<local_index>(200, 25), 8);
+  for (unsigned far = 1; far < 16; ++far) check_all(graph, {far, 24576, 2, 1});
 }
 
 TEST_CASE("kernels on entries: patterns without entries, rows or columns") {

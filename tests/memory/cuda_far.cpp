@@ -7,8 +7,8 @@
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
+#include "partita/local/chunked_products.hpp"
 #include "partita/local/cuda/kernels.hpp"
-#include "partita/local/far_spmm.hpp"
 #include "support/ranks.hpp"
 
 namespace test_cuda_far {
@@ -113,11 +113,11 @@ TEST_CASE("far memory: products of far blocks, and of their transposes, chunk by
     auto y = far(std::vector<double>(z.size(), 1)), s = far(std::vector<double>(x.size(), 1));
     const local::csr_view<double> a{rows,     cols,     o.data(),
                                     c.data(), v.data(), static_cast<local_index>(columns.size())};
-    local::far_products<double, cuda_device> products;
-    REQUIRE(products.multiply(q, 0, a, matrix_view<const double>{at_x.data(), cols, width}, {.alpha = 2.0},
-                              matrix_view<double>{y.data(), rows, width}));
-    REQUIRE(products.multiply_transposed(q, 0, a, matrix_view<const double>{at_z.data(), rows, width}, 1.0,
-                                         3.0, matrix_view<double>{s.data(), cols, width}));
+    local::entry_passes<cuda_device> passes;
+    local::chunked::spmm_fused(q, passes, 0, a, matrix_view<const double>{at_x.data(), cols, width},
+                               {.alpha = 2.0}, matrix_view<double>{y.data(), rows, width});
+    local::chunked::spmm_transposed(q, passes, 0, a, matrix_view<const double>{at_z.data(), rows, width}, 1.0,
+                                    3.0, matrix_view<double>{s.data(), cols, width});
     std::vector<double> found(z.size()), back(x.size());
     copy(q, std::span<const double>(y.span()), std::span<double>(found));
     copy(q, std::span<const double>(s.span()), std::span<double>(back));
@@ -162,7 +162,7 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
     return matrix_view<double>{b.data(), m, n};
   };
   const local::head_slice slice{heads, 3, 0};
-  local::far_edges<cuda_device> edges;
+  local::entry_passes<cuda_device> edges;
   namespace chunked = local::chunked;
   chunked::edge_log_sum(q, edges, 0, a, heads, 0.2, of(source, cols, heads), of(target, rows, heads),
                         of(sums, rows, heads));

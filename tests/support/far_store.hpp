@@ -6,6 +6,7 @@
 #include <memory>
 #include <system_error>
 
+#include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 
 namespace test_support {

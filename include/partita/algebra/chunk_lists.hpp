@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "partita/algebra/row_exchange.hpp"
-#include "partita/local/far_cut.hpp"
 #include "partita/matrix/tiles.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/index_reader.hpp"
+#include "partita/memory/large_list.hpp"
 
 namespace partita::detail {
 
@@ -30,9 +30,8 @@ template <class Device>
 std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t received_bytes) {
   if (asked < 0) throw_error<error>({"an exchange of needed rows in ", asked, " chunks"});
   if (asked > 0) return static_cast<std::size_t>(asked);
-  auto* const far = far_of(m.queue());
-  if (far == nullptr) return 1;
-  const std::size_t slot = std::max<std::size_t>(far->slot_bytes(), 1);
+  const std::size_t slot = local::chunk_bytes(m.queue());
+  if (slot == 0) return 1;
   std::vector<global_index> chunks{static_cast<global_index>((received_bytes + slot - 1) / slot)};
   m.world().all_reduce(chunks, reduction::max);
   return chunks[0] == 0 ? 1 : static_cast<std::size_t>(std::clamp<global_index>(chunks[0], 2, 32));
@@ -80,8 +79,8 @@ std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const loc
                                         std::size_t chunks, chunk_of_row which) {
   std::vector<local_index> found(static_cast<std::size_t>(a.widths[1]), -1);
   for (const local::csr_slice<T>& part : a.parts(1)) {
-    local::far_list<local_index> offsets(static_cast<std::size_t>(part.entries.rows) + 1,
-                                         local::list_memory(q));
+    local::large_list<local_index> offsets(static_cast<std::size_t>(part.entries.rows) + 1,
+                                           local::list_memory(q));
     copy(q, std::span<const local_index>(part.entries.offsets, offsets.size()),
          std::span<local_index>(offsets));
     local::index_reader<Device> columns(q, part.entries.columns, offsets.back());

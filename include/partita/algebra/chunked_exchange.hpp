@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "partita/algebra/chunk_lists.hpp"
-#include "partita/local/far_rows.hpp"
+#include "partita/local/pass.hpp"
 
 namespace partita::detail {
 

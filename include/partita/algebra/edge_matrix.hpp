@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "partita/local/far_edges.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/matrix/sparse.hpp"
 
 namespace partita {
@@ -37,7 +37,7 @@ class edge_matrix {
   std::span<T> storage() { return storage_.span(); }
 
   /// What passes over the entries are planned with; numbers are those of the parts of all tiles, in order.
-  local::far_edges<Device>& passes() const { return *passes_; }
+  local::entry_passes<Device>& passes() const { return *passes_; }
 
   /// visitor(t, csr_slice) for the parts of every tile t of this rank; the values of entry e of a part are [e
   /// * heads, (e + 1) * heads) of part.values_in(values, heads).
@@ -53,7 +53,7 @@ class edge_matrix {
   interval heads_;
   std::size_t size_;
   buffer<T, Device> storage_;
-  std::unique_ptr<local::far_edges<Device>> passes_ = std::make_unique<local::far_edges<Device>>();
+  std::unique_ptr<local::entry_passes<Device>> passes_ = std::make_unique<local::entry_passes<Device>>();
 };
 
 }  // namespace partita

@@ -112,7 +112,7 @@ class edge_coefficients {
   edge_coefficient<T> operator()(std::size_t t, const local::csr_slice<T>& part) const {
     return scores_->coefficient(*e_, t, part, transposed_);
   }
-  /// values = the coefficients of a part, chunk by chunk if an operand is far.
+  /// values = the coefficients of a part, in a pass of its own.
   void store(std::size_t number, std::size_t t, const local::csr_slice<T>& part, T* values) const {
     const edge_coefficient<T> all = (*this)(t, part);
     local::csr_view<T> pattern = part.entries;
@@ -276,7 +276,7 @@ class edge_scores {
   }
 
   /// The normalisers of some heads for the rows of a pattern.
-  void normalise(const local::csr_tiles<T, Device>& pattern, local::far_edges<Device>& passes,
+  void normalise(const local::csr_tiles<T, Device>& pattern, local::entry_passes<Device>& passes,
                  interval vertices, interval heads) {
     if (heads.empty()) return;
     const bool kept = own_rows_ && heads == here_;
@@ -344,9 +344,9 @@ class edge_scores {
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;
   dense<T, replicated, Device> all_log_sums_;
-  local::far_edges<Device> passes_;                      ///< over the parts of rows_
+  local::entry_passes<Device> passes_;                   ///< over the parts of rows_
   std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< of own vertices, if these need more heads
-  local::far_edges<Device> own_passes_;                  ///< over its parts
+  local::entry_passes<Device> own_passes_;               ///< over its parts
   buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of the heads here, if not all
   dropout_mask mask_;
 };

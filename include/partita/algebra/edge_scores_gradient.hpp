@@ -52,9 +52,8 @@ class edge_scores_gradient {
       return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };
     if (shape.averaged) of_heads_ = of_heads(static_cast<global_index>(rows_.nonzeros));
-    if (far_of(mesh_.queue()) == nullptr)
-      for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
-        passes_.inverse(mesh_.queue(), number++, part.entries);
+    for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
+      passes_.prepare_inverse(mesh_.queue(), number++, part.entries);
     row_dots_ = of_heads(own_.size());
     target_gradient_ = of_heads(own_.size());
     source_gradient_ = of_heads(own_sources_.size());
@@ -113,53 +112,23 @@ class edge_scores_gradient {
     });
   }
   /// One part of the own rows: source gradients accumulate over the parts, targets belong to one part each.
-  /// The softmax and the rows' sums of alpha d are computed in one pass, what needs these in another.
   void backward(const edge_scores<T, Device>& scores, std::size_t number, const local::csr_slice<T>& part,
                 T* gradients, T* alphas, matrix_view<T> dsource, matrix_view<T> dtarget) {
-    const auto& q = mesh_.queue();
     const local_index heads = shape_.heads;
-    T* const d = part.values_in(gradients, heads);
-    const matrix_view<const T> source = scores.sources(scores.everyone()),
-                               target = part.rows_of(scores.targets(own_)),
-                               log_sum = part.rows_of(scores.log_sums(own_));
-    const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
-    const bool drops = scores.mask().probability > 0;
-    const T beta = part.first_row > 0 ? T(1) : T(0);
-    if constexpr (fuses_rows)
-      if (far_of(q) == nullptr) {
-        if (drops) before_dropout(scores, part.entries, part.first_row, nullptr, d);
-        if (beta != T(0)) local::chunked::fill(q, T(0), dtarget);  // whose rows are in this part only
-        return edge_softmax_gradient_of_rows(q, part.entries, passes_.inverse(q, number, part.entries), heads,
-                                             scores.slope(), source, target, log_sum, beta, d, dsource,
-                                             dtarget);
-      }
-    passes_(
-        q, number, part.entries, {.names = drops},
-        [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
-            matrix_view<const T> sums, matrix_view<T> of_rows, T* g, T* alpha) {
-          if (drops) before_dropout(scores, c.pattern, part.first_row + c.first_row, c.names, g);
-          edge_softmax(q, c.pattern, heads, scores.slope(), s, t, sums, alpha);
-          local::chunked::edge_row_dot(q, c, heads, alpha, g, of_rows);
-        },
-        local::gathers(source), local::reads(target), local::reads(log_sum), local::writes(dots),
-        local::entry_operand<T>{d, heads, true, drops},
-        local::scratch_entries(part.values_in(alphas, heads), heads));
-    local::chunked::edge_softmax_gradient(q, passes_, number, part.entries, heads, scores.slope(), source,
-                                          target, log_sum, dots, beta, d, dsource, dtarget);
+    // d before dropout from d after it
+    const auto before = [&](const local::csr_view<T>& pattern, local_index first, const local_index* names,
+                            T* d) {
+      const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
+                                                    own_.begin + part.first_row + first, heads, names};
+      edge_apply(mesh_.queue(), pattern, heads, kept, d, d);
+    };
+    local::chunked::edge_softmax_gradient_of_rows(
+        mesh_.queue(), passes_, number, part.entries, heads, scores.slope(),
+        scores.sources(scores.everyone()), part.rows_of(scores.targets(own_)),
+        part.rows_of(scores.log_sums(own_)), part.first_row > 0 ? T(1) : T(0), scores.mask().probability > 0,
+        before, part.values_in(gradients, heads), dsource, dtarget,
+        {part.rows_of(of_own(row_dots_)), part.values_in(alphas, heads)});
   }
-  /// d before dropout from d after it, of rows of a pattern whose first one is `first` of the own ones.
-  void before_dropout(const edge_scores<T, Device>& scores, const local::csr_view<T>& pattern,
-                      local_index first, const local_index* names, T* d) const {
-    const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(), own_.begin + first,
-                                                  shape_.heads, names};
-    edge_apply(mesh_.queue(), pattern, shape_.heads, kept, d, d);
-  }
-  /// Whether the kernels have the row sums of alpha d within the pass that needs them.
-  static constexpr bool fuses_rows =
-      requires(const device_queue<Device>& q, const local::csr_view<T>& a, local::csr_inverse_view inverse,
-               matrix_view<const T> x, T* d, matrix_view<T> dx) {
-    edge_softmax_gradient_of_rows(q, a, inverse, 1, T(0), x, x, x, T(0), d, dx, dx);
-  };
   matrix_view<T> of_own(buffer<T, Device>& b) const {
     return {b.data(), rows_.rows, shape_.heads, shape_.heads};
   }
@@ -167,9 +136,9 @@ class edge_scores_gradient {
   mesh<Device> mesh_;
   score_shape shape_;
   interval own_, own_sources_;
-  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  local::far_edges<Device> passes_;   ///< over its parts
-  buffer<T, Device> of_heads_;        ///< gradients per in-edge and head, when only that of the mean is given
+  local::csr_tiles<T, Device> rows_;    ///< a pattern: one tile without values
+  local::entry_passes<Device> passes_;  ///< over its parts
+  buffer<T, Device> of_heads_;  ///< gradients per in-edge and head, when only that of the mean is given
   buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;
 };

@@ -50,7 +50,8 @@ class edge_spmm_plan {
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
   /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
-  /// or, over far memory, in a pass before it, by of.store(number, t, part, e's values), if there is one.
+  /// or, where passes go in chunks, in a pass before it, by of.store(number, t, part, e's values), if there
+  /// is one.
   template <class Function, layout X, layout Y>
   void compute(edges& e, const Function& of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
@@ -86,12 +87,11 @@ class edge_spmm_plan {
       const auto [beta, out] = sum.add(part);
       T* const of_part = part.values_in(values, slice.heads);
       if constexpr (requires { of.store(number, t, part, of_part); })
-        if (far_of(q) != nullptr) {
-          of.store(number, t, part, of_part);
-          return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice, of_part, rows,
-                                               beta, out);
-        }
-      edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
+        local::chunked::edge_apply_multiply(
+            q, e.passes(), number++, part.entries, slice, of(t, part),
+            [&](std::size_t n) { of.store(n, t, part, of_part); }, of_part, rows, beta, out);
+      else
+        edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
     });
     stages.finish(y);
   }
@@ -131,10 +131,9 @@ class transposed_edge_spmm_plan {
       counts_.push_back(w * width);
     }
     std::size_t number = 0;
-    if (far_of(mesh().queue()) == nullptr)
-      for (std::size_t t = 0; t < pattern_->count(); ++t)
-        for (const local::csr_slice<T>& part : pattern_->parts(t))
-          passes_.inverse(mesh().queue(), number++, part.entries);
+    for (std::size_t t = 0; t < pattern_->count(); ++t)
+      for (const local::csr_slice<T>& part : pattern_->parts(t))
+        passes_.prepare_inverse(mesh().queue(), number++, part.entries);
     partial_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(columns * width));
     mine_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
   }
@@ -183,7 +182,7 @@ class transposed_edge_spmm_plan {
   detail::spread_rows<T, Device> spread_;
   redistribution<T, Device> return_rows_;
   std::vector<global_index> counts_;
-  local::far_edges<Device> passes_;  ///< over the parts of all tiles
+  local::entry_passes<Device> passes_;  ///< over the parts of all tiles
   buffer<T, Device> partial_, mine_;
 };
 

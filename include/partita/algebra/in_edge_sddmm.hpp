@@ -45,8 +45,8 @@ class in_edge_sddmm_plan {
 
   local::head_slice slice_;
   halo<T, Device> halo_;
-  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  local::far_edges<Device> passes_;   ///< over its parts
+  local::csr_tiles<T, Device> rows_;    ///< a pattern: one tile without values
+  local::entry_passes<Device> passes_;  ///< over its parts
   buffer<T, Device> table_;
 };
 

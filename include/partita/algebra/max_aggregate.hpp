@@ -140,7 +140,7 @@ class max_aggregation {
       if (mesh_.reproducible()) exact_.emplace(rows, rows_.widths[0]);
     if constexpr (local::chunked::scatters_by_inverse<T, Device>)
       for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
-        if (far_of(mesh_.queue()) == nullptr) passes_.inverse(mesh_.queue(), number++, part.entries);
+        passes_.prepare_inverse(mesh_.queue(), number++, part.entries);
   }
 
   void require(const matrix& x) const {
@@ -158,7 +158,7 @@ class max_aggregation {
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
-  local::far_edges<Device> passes_;  ///< over the parts of rows_
+  local::entry_passes<Device> passes_;  ///< over the parts of rows_
   struct no_exact_gradient {};
   std::conditional_t<local::sums_exactly<Device>, std::optional<detail::exact_max_gradient<T, Device>>,
                      no_exact_gradient>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "partita/local/chunked.hpp"
-#include "partita/local/far_spmm.hpp"
+#include "partita/local/chunked_products.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 
@@ -93,7 +93,7 @@ class row_chunks {
       some.entries = static_cast<local_index>(begins_[static_cast<std::size_t>(mine.end)] -
                                               begins_[static_cast<std::size_t>(mine.begin)]);
       const matrix_view<T> to = y.block(static_cast<local_index>(mine.begin), 0, count, y.cols);
-      if (!far_.multiply(queue_, j, some, x, {}, to, mine.begin > 0)) spmm(queue_, some, x, T(0), to);
+      local::chunked::spmm(queue_, passes_, j, some, x, T(0), to, mine.begin > 0);
     }
   }
 
@@ -126,7 +126,7 @@ class row_chunks {
   std::vector<std::size_t> begins_;  ///< entries before each row
   std::vector<interval> rows_;
   std::vector<std::vector<global_index>> needed_;
-  local::far_products<T, Device> far_;
+  local::entry_passes<Device> passes_;
 };
 
 }  // namespace partita

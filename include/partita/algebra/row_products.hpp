@@ -11,6 +11,7 @@
 #include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/gemm.hpp"
+#include "partita/local/chunked_products.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
 namespace partita {
@@ -78,8 +79,7 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
   const auto& q = y.mesh().queue();
   for (const local::csr_slice<T>& part : x.parts()) {
     const local::spmm_epilogue<T> fusion = end.from_row(part.first_row);
-    if (!x.far_products().multiply(q, 0, part.entries, w.local(), fusion, part.rows_of(y.local())))
-      spmm_fused(q, part.entries, w.local(), fusion, part.rows_of(y.local()));
+    local::chunked::spmm_fused(q, x.passes(), 0, part.entries, w.local(), fusion, part.rows_of(y.local()));
   }
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
@@ -166,8 +166,7 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
     }
   const auto& q = g.mesh().queue();
   for (const local::csr_slice<T>& part : x.transposed_parts())
-    if (!x.far_products().multiply(q, 0, part.entries, g.local(), {}, part.rows_of(dw.local())))
-      spmm(q, part.entries, g.local(), T(0), part.rows_of(dw.local()));
+    local::chunked::spmm(q, x.passes(), 0, part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
 /// Y = dropout(X); Y was made by x.like().

@@ -10,6 +10,7 @@
 #include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/product.hpp"
 #include "partita/local/chunked.hpp"
+#include "partita/memory/far_forecast.hpp"
 #include "partita/transfer/layout_change.hpp"
 
 namespace partita {

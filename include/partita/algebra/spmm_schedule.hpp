@@ -30,6 +30,7 @@
 #include "partita/algebra/chunked_exchange.hpp"
 #include "partita/algebra/spmm_cost.hpp"
 #include "partita/base/function_reference.hpp"
+#include "partita/local/chunked_products.hpp"
 #include "partita/local/head_slice.hpp"
 
 namespace partita::detail {
@@ -142,7 +143,7 @@ class spmm_schedule {
   std::vector<std::size_t> nonzeros_;
   std::size_t exchanged_tiles_ = 0;
   spmm_product<T, Device> product_;
-  local::far_products<T, Device> far_;
+  local::entry_passes<Device> passes_;
   local_index width_ = 0;
   buffer<Stored, Device> wide_;  ///< X at full width, when A is stationary
   std::unique_ptr<redistribution<Stored, Device>> widen_;
@@ -298,11 +299,15 @@ void spmm_schedule<T, Device, Sum, Stored>::multiply([[maybe_unused]] std::size_
   if constexpr (!std::is_same_v<Stored, T>) {
     spmm_fused(queue(), a.entries, x, e, y);
   } else {
-    if (far_.multiply(queue(), number, a.entries, x, e, y, a.first_row > 0)) return;
-    if (blocks_.col_cut() && !stays())
-      spmm_fused(queue(), a.entries, x, e, y);
-    else
-      product_(queue(), a.entries, x, e, y);  // the same blocks in every call
+    local::chunked::spmm_fused(
+        queue(), passes_, number, a.entries, x, e, y,
+        [&] {
+          if (blocks_.col_cut() && !stays())
+            spmm_fused(queue(), a.entries, x, e, y);
+          else
+            product_(queue(), a.entries, x, e, y);  // the same blocks in every call
+        },
+        a.first_row > 0);
   }
 }
 

@@ -170,7 +170,7 @@ class transposed_schedule {
   buffer<Stored, Device> x_;  ///< all rows of X that the tiles need
   buffer<Sum, Device> sums_;  ///< Y before it is gathered
   std::array<stage, 2> stages_;
-  local::far_products<T, Device> far_;
+  local::entry_passes<Device> passes_;
   std::unique_ptr<redistribution<Stored, Device>> spread_;
   std::unique_ptr<redistribution<Sum, Device>> gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;
@@ -204,10 +204,10 @@ void transposed_schedule<T, Device, Sum, Stored>::operator()(matrix_view<const S
       [&](const local::csr_slice<T>& part, matrix_view<const Stored> rows, Sum of_old, matrix_view<Sum> to) {
         const local::csr_view<T>& a = part.entries;
         if constexpr (std::is_same_v<Stored, T>)
-          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, e.alpha, of_old, to,
-                                       part.first_row > 0))
-            return;
-        spmm_transposed(blocks_.m.queue(), a, rows, e.alpha, of_old, to);
+          local::chunked::spmm_transposed(blocks_.m.queue(), passes_, number++, a, rows, e.alpha, of_old, to,
+                                          part.first_row > 0);
+        else
+          spmm_transposed(blocks_.m.queue(), a, rows, e.alpha, of_old, to);
       });
 }
 

@@ -5,13 +5,14 @@
 
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/instances.hpp"
-#include "partita/memory/host.hpp"
+#include "partita/memory/host_far.hpp"
 
 /// What partita::compiled has in precision T, within namespace partita. PREFIX: extern for declarations,
 /// empty for definitions.
 #define PARTITA_HOST_INSTANCES(PREFIX, T)                                                    \
   PREFIX template void threads::detail::run_ranks<void>(                                     \
       int, const std::function<void(const communicator&)>&, const options&);                 \
+  PREFIX template class local::far_passes<host>;                                             \
   PREFIX template class dense<T, vertex_rows, host>;                                         \
   PREFIX template class dense<T, replicated, host>;                                          \
   PREFIX template class dense<T, dynamic_layout, host>;                                      \

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Kernels on the entries of a pattern whose operands may be far: functions of the kernels' names that pass
-/// far operands through the window of the queue, chunk by chunk (far_edges). Without far operands each is one
-/// call of its kernel, with the same result. With them, rows whose entries are in one chunk have the same
-/// bits; sums over the entries of a column are sums of the chunks' sums, in their order.
+/// Kernels on the entries of a pattern with what they do to their operands, by the kernels' names (see
+/// pass.hpp). Rows whose entries are in one chunk have the bits that the kernel gives them; sums over the
+/// entries of a column are sums of the chunks' sums, in their order.
 ///
-/// `edges` and `number` as in far_edges; a's values are not read.
+/// `edges` and `number` as in entry_passes; a's values are not read.
 
 #include <cmath>
 #include <cstddef>
@@ -14,9 +13,9 @@
 
 #include "partita/base/function.hpp"
 #include "partita/local/csr_inverse.hpp"
-#include "partita/local/far_edges.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/kernels.hpp"
+#include "partita/local/pass.hpp"
 
 namespace partita::local::chunked {
 
@@ -77,7 +76,7 @@ matrix_view<T> one_row(const device_queue<Device>& q, buffer<T, Device>& memory,
 
 /// The kernel edge_log_sum; the pieces of a row are joined.
 template <class T, class Device>
-void edge_log_sum(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void edge_log_sum(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                   const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
                   input_view<T> target, matrix_view<T> log_sum, local_index all_heads = 0) {
   buffer<T, Device> memory;
@@ -94,7 +93,7 @@ void edge_log_sum(const device_queue<Device>& q, far_edges<Device>& edges, std::
 
 /// The kernel edge_softmax_gradient, but edges is consumed, and dtarget is always overwritten.
 template <class T, class Device>
-void edge_softmax_gradient(const device_queue<Device>& q, far_edges<Device>& passes, std::size_t number,
+void edge_softmax_gradient(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
                            const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
                            input_view<T> target, input_view<T> log_sum, input_view<T> row_dot, scalar<T> beta,
                            scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
@@ -125,9 +124,57 @@ void edge_row_dot(const device_queue<Device>& q, const edge_chunk<T>& c, local_i
   zip(q, linear_combination<T>{1, 1}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
 }
 
+/// Whether the kernels have the row sums of alpha d within the pass that needs them.
+template <class T, class Device>
+inline constexpr bool fuses_rows = requires(const device_queue<Device>& q, const csr_view<T>& a,
+                                            csr_inverse_view inverse, matrix_view<const T> x, T* d,
+                                            matrix_view<T> dx) {
+  edge_softmax_gradient_of_rows(q, a, inverse, 1, T(0), x, x, x, T(0), d, dx, dx);
+};
+
+/// What edge_softmax_gradient_of_rows works with: row_dots (rows of a x heads) and alpha (entries x heads)
+/// may have any values.
+template <class T>
+struct row_gradient_memory {
+  matrix_view<T> row_dots;
+  T* alpha;
+};
+
+/// The kernel edge_softmax_gradient_of_rows, in which edges is consumed, and dtarget always overwritten.
+/// before(pattern, first row, names of its columns, values of its edges) is called first for all rows, if
+/// `changes`, to change these values. Where the device has no such kernel, or passes go in chunks, the
+/// softmax and the rows' sums of alpha d are computed in one pass, what needs these in another.
+template <class T, class Device, class Before>
+void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<Device>& passes,
+                                   std::size_t number, const csr_view<T>& a, local_index heads,
+                                   scalar<T> slope, input_view<T> source, input_view<T> target,
+                                   input_view<T> log_sum, scalar<T> beta, bool changes, const Before& before,
+                                   scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget,
+                                   const std::type_identity_t<row_gradient_memory<T>>& memory) {
+  if constexpr (fuses_rows<T, Device>)
+    if (runs_whole(q)) {
+      if (changes) before(a, local_index{0}, static_cast<const local_index*>(nullptr), edges);
+      if (beta != T(0)) fill(q, T(0), dtarget);  // whose rows are in this part only
+      return edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
+                                           log_sum, beta, edges, dsource, dtarget);
+    }
+  passes(
+      q, number, a, {.names = changes},
+      [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<const T> sums,
+          matrix_view<T> dots, T* d, T* alpha) {
+        if (changes) before(c.pattern, c.first_row, c.names, d);
+        edge_softmax(q, c.pattern, heads, slope, s, t, sums, alpha);
+        edge_row_dot(q, c, heads, alpha, d, dots);
+      },
+      gathers(source), reads(target), reads(log_sum), writes(memory.row_dots),
+      entry_operand(edges, heads, true, changes), scratch_entries(memory.alpha, heads));
+  edge_softmax_gradient(q, passes, number, a, heads, slope, source, target, log_sum, memory.row_dots, beta,
+                        edges, dsource, dtarget);
+}
+
 /// The kernel edge_row_fold.
 template <class F, class T, class Device>
-void edge_row_fold(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void edge_row_fold(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                    const csr_view<T>& a, local_index heads, F f, const scalar<T>* values,
                    matrix_view<T> out) {
   edges(
@@ -140,7 +187,7 @@ void edge_row_fold(const device_queue<Device>& q, far_edges<Device>& edges, std:
 
 /// The kernel edge_multiply.
 template <class T, class Device>
-void edge_multiply(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void edge_multiply(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                    const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> x,
                    scalar<T> beta, matrix_view<T> y) {
   edges(
@@ -148,12 +195,12 @@ void edge_multiply(const device_queue<Device>& q, far_edges<Device>& edges, std:
       [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_columns, matrix_view<T> to) {
         edge_multiply(q, c.pattern, s, of_entries, of_columns, c.beta_of_rows(beta), to);
       },
-      reads_entries(values, s.heads), gathers(x), beta == T(0) ? writes(y) : updates(y));
+      reads_entries(values, s.heads), gathers(x), result(y, beta));
 }
 
 /// The kernel edge_multiply_transposed, for a in place of its inverse.
 template <class T, class Device>
-void edge_multiply_transposed(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void edge_multiply_transposed(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                               const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> y,
                               scalar<T> beta, matrix_view<T> x) {
   edges(
@@ -167,7 +214,7 @@ void edge_multiply_transposed(const device_queue<Device>& q, far_edges<Device>& 
 
 /// The kernel edge_dot.
 template <class T, class Device>
-void edge_dot(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void edge_dot(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
               const csr_view<T>& a, head_slice s, input_view<T> y, input_view<T> x, scalar<T> beta,
               T* values) {
   edges(
@@ -181,7 +228,7 @@ void edge_dot(const device_queue<Device>& q, far_edges<Device>& edges, std::size
 
 /// The kernel max_aggregate; the winners of the pieces of a row are compared.
 template <class T, class Device>
-void max_aggregate(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void max_aggregate(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                    const csr_view<T>& a, input_view<T> x, matrix_view<T> y, matrix_view<local_index> arg) {
   using indices = matrix_view<local_index>;
   buffer<T, Device> memory;
@@ -214,7 +261,7 @@ inline constexpr bool scatters_by_inverse =
 
 /// The kernel max_scatter, for a in place of its max_scatter_pattern.
 template <class T, class Device>
-void max_scatter(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+void max_scatter(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                  const csr_view<T>& a, matrix_view<const local_index> arg, input_view<T> dy,
                  matrix_view<T> dx) {
   constexpr bool by_inverse = scatters_by_inverse<T, Device>;
@@ -239,6 +286,17 @@ void max_scatter(const device_queue<Device>& q, far_edges<Device>& edges, std::s
             c.pattern, [&] { return c.inverse; }, winners, of_rows, to);
       },
       copies(arg), reads(dy), adds(dx, T(1)));
+}
+
+/// The kernel edge_apply_multiply: in one pass or, where passes go in chunks, after store(number), which has
+/// to make the values.
+template <class T, class Device, class F, class Store>
+void edge_apply_multiply(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
+                         const csr_view<T>& a, head_slice s, const F& f, const Store& store,
+                         scalar<T>* values, input_view<T> x, scalar<T> beta, matrix_view<T> y) {
+  if (runs_whole(q)) return edge_apply_multiply(q, a, s, f, values, x, beta, y);
+  store(number);
+  edge_multiply<T>(q, edges, number, a, s, values, x, beta, y);
 }
 
 }  // namespace partita::local::chunked

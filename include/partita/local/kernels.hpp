@@ -4,9 +4,6 @@
 /// device in the namespace of its tag, found by argument-dependent lookup. `tests/reference` has serial
 /// reference implementations with the same names and arguments, without the queue.
 
-#include "partita/local/far_chunks.hpp"
-#include "partita/local/far_edges.hpp"
-#include "partita/local/far_rows.hpp"
-#include "partita/local/far_spmm.hpp"
 #include "partita/local/host/kernels.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/local/spmm_product.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partita/base/triplet.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 
 namespace partita::local {
 
@@ -27,8 +27,8 @@ class arrived_entries {
  public:
   /// Consecutive entries of one tile.
   struct run {
-    far_list<global_index> places;  ///< see packed_place
-    far_list<T> values;             ///< empty if all are 1
+    large_list<global_index> places;  ///< see packed_place
+    large_list<T> values;             ///< empty if all are 1
   };
 
   /// Where entries are written.
@@ -38,11 +38,11 @@ class arrived_entries {
   };
 
   /// Lists of entries are allocated with `memory`.
-  explicit arrived_entries(std::size_t tiles, const far_allocator<std::byte>& memory = {})
+  explicit arrived_entries(std::size_t tiles, const list_allocator<std::byte>& memory = {})
       : runs_(tiles), memory_(memory) {}
 
   std::size_t tiles() const { return runs_.size(); }
-  const far_allocator<std::byte>& memory() const { return memory_; }
+  const list_allocator<std::byte>& memory() const { return memory_; }
   const std::vector<run>& of_tile(std::size_t t) const { return runs_[t]; }
   std::size_t count(std::size_t t) const {
     std::size_t entries = 0;
@@ -61,7 +61,7 @@ class arrived_entries {
     if (runs.empty() || runs.back().values.empty() == with_values ||
         runs.back().places.capacity() - runs.back().places.size() < count) {
       const std::size_t room = std::max(count, std::min(largest, this->count(t)));
-      run& next = runs.emplace_back(run{far_list<global_index>(memory_), far_list<T>(memory_)});
+      run& next = runs.emplace_back(run{large_list<global_index>(memory_), large_list<T>(memory_)});
       next.places.reserve(room);
       if (with_values) next.values.reserve(room);
     }
@@ -78,7 +78,7 @@ class arrived_entries {
         for (std::size_t e = 0; e < r.places.size(); ++e)
           all.push_back({r.places[e], r.values.empty() ? T(1) : r.values[e]});
       std::sort(all.begin(), all.end());
-      run& sorted = tile.emplace_back(run{far_list<global_index>(memory_), far_list<T>(memory_)});
+      run& sorted = tile.emplace_back(run{large_list<global_index>(memory_), large_list<T>(memory_)});
       for (const auto& [place, value] : all) {
         sorted.places.push_back(place);
         sorted.values.push_back(value);
@@ -104,7 +104,7 @@ class arrived_entries {
 
  private:
   std::vector<std::vector<run>> runs_;
-  far_allocator<std::byte> memory_;
+  list_allocator<std::byte> memory_;
 };
 
 }  // namespace partita::local

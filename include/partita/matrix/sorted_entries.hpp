@@ -16,7 +16,7 @@
 #include "partita/base/index.hpp"
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/arrived_entries.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 
 namespace partita::local {
 
@@ -25,8 +25,8 @@ template <class T>
 struct sorted_entries {
   /// Entries of consecutive rows.
   struct segment {
-    far_list<global_index> places;  ///< see packed_place
-    far_list<T> values;             ///< empty if all are 1
+    large_list<global_index> places;  ///< see packed_place
+    large_list<T> values;             ///< empty if all are 1
 
     T value(std::size_t e) const { return values.empty() ? T(1) : values[e]; }
   };
@@ -95,7 +95,7 @@ class entry_sorter {
   std::size_t bin_of(global_index place) const { return row_of_place(place) >> bin_bits_; }
 
   /// Buckets are ranges of bins, which are 2^bin_bits_ rows each, with few entries unless they are one bin.
-  void cut_buckets(const std::vector<run>& runs, std::size_t count, const far_allocator<std::byte>& memory) {
+  void cut_buckets(const std::vector<run>& runs, std::size_t count, const list_allocator<std::byte>& memory) {
     const std::size_t rows = sorted_.begins.size() - 1;
     const std::size_t most_bins = std::clamp(count / 256, std::size_t{1}, std::size_t{1} << 16);
     while (((rows - std::min<std::size_t>(rows, 1)) >> bin_bits_) >= most_bins) ++bin_bits_;
@@ -117,7 +117,7 @@ class entry_sorter {
     }
     for (const std::size_t entries : of_segments)
       sorted_.segments.push_back(
-          {far_list<global_index>(entries, memory), far_list<T>(ones_ ? 0 : entries, memory)});
+          {large_list<global_index>(entries, memory), large_list<T>(ones_ ? 0 : entries, memory)});
   }
 
   std::vector<std::size_t> count_bins(const std::vector<run>& runs, std::size_t rows) const {

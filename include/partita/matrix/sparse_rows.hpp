@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
-#include "partita/local/far_spmm.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
@@ -58,8 +58,8 @@ class sparse_rows {
   local::csr_slices<T> parts() const { return parts_of(*by_rows_, row_values_); }
   local::csr_slices<T> transposed_parts() const { return parts_of(*by_columns_, column_values_); }
 
-  /// Products of the parts with far operands; matrices of one pattern share their plans.
-  local::far_products<T, Device>& far_products() const { return *far_products_; }
+  /// What passes over the entries are planned with; matrices of one pattern share it.
+  local::entry_passes<Device>& passes() const { return *passes_; }
 
   /// The values of a matrix made by like(), in the order of parts() and of transposed_parts(); those of a
   /// part start at part.values_in(values.data(), 1).
@@ -74,7 +74,7 @@ class sparse_rows {
         columns_(x.columns_),
         by_rows_(x.by_rows_),
         by_columns_(x.by_columns_),
-        far_products_(x.far_products_) {}
+        passes_(x.passes_) {}
 
   std::shared_ptr<const local::csr_tiles<T, Device>> stored(interval rows, interval columns,
                                                             std::vector<triplet<T>> entries) const {
@@ -102,8 +102,7 @@ class sparse_rows {
   interval row_range_, columns_;
   std::shared_ptr<const local::csr_tiles<T, Device>> by_rows_, by_columns_;
   buffer<T, Device> row_values_, column_values_;  ///< if not shared with the tiles
-  std::shared_ptr<local::far_products<T, Device>> far_products_ =
-      std::make_shared<local::far_products<T, Device>>();
+  std::shared_ptr<local::entry_passes<Device>> passes_ = std::make_shared<local::entry_passes<Device>>();
 };
 
 }  // namespace partita

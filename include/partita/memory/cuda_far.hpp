@@ -11,6 +11,7 @@
 
 #include "partita/base/function_reference.hpp"
 #include "partita/memory/cuda.hpp"
+#include "partita/memory/far_passes.hpp"
 
 namespace partita {
 
@@ -119,12 +120,10 @@ class far_channel<cuda_device> {
 
 /// As use_far of a host queue.
 inline void use_far(const device_queue<cuda_device>& q, const far_options& options) {
-  q.extend(std::make_shared<far_channel<cuda_device>>(q, options));
+  auto channel = std::make_shared<far_channel<cuda_device>>(q, options);
+  q.extend<local::out_of_core<cuda_device>>(
+      std::make_shared<local::far_passes<cuda_device>>(std::move(channel)));
   q.owner()->use_far(options);
-}
-
-inline far_channel<cuda_device>* far_of(const device_queue<cuda_device>& q) {
-  return q.owner()->far() ? q.find<far_channel<cuda_device>>() : nullptr;
 }
 
 }  // namespace partita

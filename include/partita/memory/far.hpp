@@ -101,8 +101,8 @@ class far_forecast;
 ///     const device_queue<Device>& transfers()  the queue of tasks
 ///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
-///     far_forecast*& forecast()          where operations add what they would move, in place of running; or
-///     null const memory_meter& meter()        of the far buffers of the queue
+///     far_forecast*& forecast()   where operations add what they would move, in place of running, or null
+///     const memory_meter& meter()                    of the far buffers of the queue
 template <class Device>
 class far_channel;
 

@@ -13,6 +13,7 @@
 
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/out_of_core.hpp"
 
 namespace partita {
 
@@ -122,7 +123,7 @@ class far_rehearsal {
 /// pages the kernel keeps are those of copies. Both are 0 where that much is not far.
 template <class Device>
 far_rates measured_far_rates(const device_queue<Device>& q) {
-  auto& channel = *far_of(q);
+  auto& channel = far_of(q)->channel();
   const std::size_t bytes = std::min(channel.slot_bytes(), std::size_t{64} << 20);
   buffer<std::byte, Device> far(q, bytes);
   if (bytes == 0 || !channel.is_far(far.data())) return {};

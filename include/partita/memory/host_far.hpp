@@ -11,6 +11,7 @@
 
 #include "partita/base/background.hpp"
 #include "partita/base/function_reference.hpp"
+#include "partita/memory/far_passes.hpp"
 #include "partita/memory/host.hpp"
 
 namespace partita {
@@ -109,13 +110,9 @@ class far_channel<host> {
 /// and those that the budget does not hold, are far from now on. Throws budget_error if the budget does not
 /// hold the window.
 inline void use_far(const device_queue<host>& q, const far_options& options) {
-  q.extend(std::make_shared<far_channel<host>>(q, options));
+  auto channel = std::make_shared<far_channel<host>>(q, options);
+  q.extend<local::out_of_core<host>>(std::make_shared<local::far_passes<host>>(std::move(channel)));
   q.owner()->use_far(options);
-}
-
-/// The channel of a queue with far memory, or null.
-inline far_channel<host>* far_of(const device_queue<host>& q) {
-  return q.owner()->far() ? q.find<far_channel<host>>() : nullptr;
 }
 
 }  // namespace partita

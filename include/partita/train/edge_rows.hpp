@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 #include "partita/train/graph_entries.hpp"
 #include "partita/transfer/entry_routing.hpp"
 
@@ -42,7 +42,7 @@ interval for_edge_tiles(const communicator& world, global_index n, const graph_e
 /// edge, to one rank.
 template <std::same_as<io::dataset> Dataset>  // instantiated only where it is called
 global_index repeated_edges(const communicator& world, const Dataset& data, int threads = 1,
-                            const local::far_allocator<std::byte>& memory = {}) {
+                            const local::list_allocator<std::byte>& memory = {}) {
   global_index repeated[] = {0};
   detail::for_edge_tiles(world, data.vertices, graph_entries<std::uint8_t>(world, data).unweighted(),
                          {.threads = threads, .memory = memory},

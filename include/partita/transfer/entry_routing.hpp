@@ -11,7 +11,7 @@
 
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/sparse.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 #include "partita/partition/block_finder.hpp"
 #include "partita/transfer/entry_checks.hpp"
 
@@ -26,7 +26,7 @@ struct routing_options {
   bool sorted = false;  ///< by place and value, so that their order depends on the entries alone
   global_index slice = global_index{1} << 19;  ///< entries that a rank sends at a time: 6 MB of floats
   comm::progress observe = {};  ///< told after each slice how many of this rank's entries have been sent
-  local::far_allocator<std::byte> memory = {};  ///< of the lists of entries that have arrived
+  local::list_allocator<std::byte> memory = {};  ///< of the lists of entries that have arrived
 };
 
 namespace detail {
@@ -200,8 +200,8 @@ class entry_routing {
   int threads_;
   bool ones_;
   local::arrived_entries<T> arrived_;
-  local::far_list<global_index> places_, come_places_;  ///< of a slice
-  local::far_list<T> values_, come_values_;
+  local::large_list<global_index> places_, come_places_;  ///< of a slice
+  local::large_list<T> values_, come_values_;
 };
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "partita/local/chunked.hpp"
+#include "partita/local/chunked_products.hpp"
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
@@ -70,8 +71,7 @@ class halo {
     local::csr_view<T> senders = senders_.template transposed<T>();
     senders.values = ones_.data();
     const matrix_view<const T> packed{packed_.data(), static_cast<local_index>(send_.size()), x.cols, x.cols};
-    if (!far_.multiply(mesh_.queue(), 0, senders, packed, {.beta = 1}, x))
-      spmm(mesh_.queue(), senders, packed, T(1), x);
+    local::chunked::spmm(mesh_.queue(), passes_, 0, senders, packed, T(1), x);
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.
@@ -113,7 +113,7 @@ class halo {
   local::csr_inverse<Device> senders_;
   buffer<T, Device> ones_;  ///< values of senders_
   buffer<T, Device> packed_;
-  local::far_products<T, Device> far_;
+  local::entry_passes<Device> passes_;
   local_index width_ = -1;
 };
 

@@ -11,7 +11,7 @@
 
 #include "partita/comm/mesh.hpp"
 #include "partita/matrix/tiles.hpp"
-#include "partita/memory/far.hpp"
+#include "partita/memory/out_of_core.hpp"
 #include "partita/transfer/entry_checks.hpp"
 
 namespace partita::transfer {
@@ -82,10 +82,7 @@ class scaled_pattern {
 /// Whether products on this mesh read factors in the place of values. Local.
 template <class Device>
 bool reads_factors(const mesh<Device>& m) {
-  if constexpr (local::multiplies_factors<Device>)
-    return !m.reproducible() && far_of(m.queue()) == nullptr;
-  else
-    return false;
+  return !m.reproducible() && local::reads_factors(m.queue());
 }
 
 /// Whether tiles of this shape, in the form that it names, store factors: every rank's entries are `ones`,

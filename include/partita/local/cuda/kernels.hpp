@@ -18,4 +18,3 @@
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/spmm_product.hpp"
 #include "partita/local/cuda/spmm_transposed.hpp"
-#include "partita/memory/cuda_far.hpp"

@@ -18,4 +18,3 @@
 #include "partita/local/host/spmm.hpp"
 #include "partita/local/host/spmm_product.hpp"
 #include "partita/local/host/spmm_transposed.hpp"
-#include "partita/memory/host_far.hpp"

@@ -11,7 +11,7 @@
 #include "partita/local/spmm_product.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
-#include "partita/memory/host_far.hpp"
+#include "partita/memory/out_of_core.hpp"
 
 namespace partita::detail {
 
@@ -20,7 +20,7 @@ namespace partita::detail {
 /// costs a few products then, and a few hundredths of one otherwise. Every row is summed as the kernel spmm
 /// does, so that y has the same bits. Only square blocks are reordered on their own account, whose rows are
 /// those of x too, where x exceeds 32 MiB. An order takes 12 bytes per row and 4 per entry of a; none is
-/// made where they exceed the budget of the queue, nor on queues with far memory.
+/// made where they exceed the budget of the queue, nor where passes go in chunks.
 template <class T>
 class spmm_product<T, on_host::host> {
  public:
@@ -61,7 +61,7 @@ class spmm_product<T, on_host::host> {
     const bool forced = order_ == local::row_order::clustered;
     if (!forced && p.cols * p.row_bytes < p.last_bytes) return nullptr;
     block& b = blocks_[{a.offsets, a.columns, a.rows, width}];
-    if (++b.products == (forced ? 1 : 2) && far_of(q) == nullptr &&
+    if (++b.products == (forced ? 1 : 2) && local::runs_whole(q) &&
         q.meter()->fits(on_host::ordered_rows::bytes(p)))
       choose(q, p, forced, b.rows);
     return b.rows ? &*b.rows : nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists in far memory, and matrices that are set up with them.
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/large_list.hpp"
 
 #include <set>
 
@@ -10,10 +10,10 @@
 #include "support/far_store.hpp"
 #include "support/matrices.hpp"
 
-namespace test_far_list {
+namespace test_large_list {
 
 using namespace test_support;
-using local::far_allocator, local::far_list;
+using local::list_allocator, local::large_list;
 
 /// A store that counts.
 class counting_store : public far_store {
@@ -51,33 +51,33 @@ std::pair<std::vector<local_index>, std::vector<double>> tiles_of(const auto& a)
   return {{structure.begin(), structure.end()}, {values.begin(), values.end()}};
 }
 
-TEST_CASE("far_list: what is large is in the store, and goes back") {
+TEST_CASE("large_list: what is large is in the store, and goes back") {
   const auto store = std::make_shared<counting_store>();
   {
-    far_list<global_index> list(far_allocator<std::byte>(store, 100));
+    large_list<global_index> list(list_allocator<std::byte>(store, 100));
     list.resize(12);
     CHECK(store->used == 0);
     list.reserve(13);
     CHECK(store->used == 13 * 8);
     list.assign(13, 7);
-    far_list<global_index> copy = list, moved = std::move(list);
+    large_list<global_index> copy = list, moved = std::move(list);
     CHECK(store->used == 2 * 13 * 8);
     CHECK(copy == moved);
     CHECK(std::accumulate(moved.begin(), moved.end(), global_index{0}) == 13 * 7);
     copy = {1, 2};
-    moved = far_list<global_index>();
+    moved = large_list<global_index>();
     CHECK(store->used == 13 * 8);
-    CHECK(copy == far_list<global_index>{1, 2});
+    CHECK(copy == large_list<global_index>{1, 2});
   }
   CHECK(store->used == 0);
-  far_list<float> plain(3);
-  CHECK(plain.get_allocator() == far_allocator<float>());
-  CHECK(plain.get_allocator() != far_allocator<float>(store));
+  large_list<float> plain(3);
+  CHECK(plain.get_allocator() == list_allocator<float>());
+  CHECK(plain.get_allocator() != list_allocator<float>(store));
 }
 
-TEST_CASE("far_list: elements without a value are not initialised, others are") {
+TEST_CASE("large_list: elements without a value are not initialised, others are") {
   const auto store = new_far_store();
-  far_list<int> list(1 << 16, 5, far_allocator<int>(store, 1));
+  large_list<int> list(1 << 16, 5, list_allocator<int>(store, 1));
   CHECK(store->contains(list.data()));
   list.clear();
   list.resize(1 << 16);
@@ -89,14 +89,14 @@ TEST_CASE("far_list: elements without a value are not initialised, others are") 
 
 TEST_CASE("list_memory: as the buffers of the queue") {
   const device_queue<host> near, far;
-  CHECK(local::list_memory(near) == far_allocator<std::byte>());
+  CHECK(local::list_memory(near) == list_allocator<std::byte>());
   const auto store = new_far_store();
   use_far(far, {.store = store, .window = 1024, .from = 50});
-  CHECK(local::list_memory(far) == far_allocator<std::byte>(store, 50));
-  CHECK(local::list_memory(far) != far_allocator<std::byte>(store, 51));
+  CHECK(local::list_memory(far) == list_allocator<std::byte>(store, 50));
+  CHECK(local::list_memory(far) != list_allocator<std::byte>(store, 51));
   const device_queue<host> large;
   use_far(large, {.store = store, .window = 1024, .from = std::size_t{1} << 30});
-  CHECK(local::list_memory(large) == far_allocator<std::byte>(store, std::size_t{8} << 20));
+  CHECK(local::list_memory(large) == list_allocator<std::byte>(store, std::size_t{8} << 20));
 }
 
 TEST_CASE("far lists: matrices are set up with the same bits, and from the store") {
@@ -121,4 +121,4 @@ TEST_CASE("far lists: matrices are set up with the same bits, and from the store
   });
 }
 
-}  // namespace test_far_list
+}  // namespace test_large_list

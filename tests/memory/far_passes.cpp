@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of rows of far operands: the rows and sums of the kernels, with the bytes that travel.
-#include "partita/local/far_rows.hpp"
+#include "partita/memory/far_passes.hpp"
 
 #include <doctest/doctest.h>
 
 #include "partita/local/kernels.hpp"
+#include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"
 
-namespace test_far_rows {
+namespace test_far_passes {
 
 using namespace partita;
 using host_queue = device_queue<host>;
@@ -18,6 +19,7 @@ struct forgetting {
   static constexpr std::size_t most_resident_bytes = 4 * 3 * sizeof(double);  // of four rows
   std::vector<std::pair<const void*, std::size_t>> forgotten;
   void forget(const void* memory, std::size_t bytes) { forgotten.emplace_back(memory, bytes); }
+  static bool is_far(const void*) { return true; }
 };
 
 TEST_CASE("rows of an ascending list are visited in parts, and what became resident is forgotten") {
@@ -26,20 +28,20 @@ TEST_CASE("rows of an ascending list are visited in parts, and what became resid
   const std::vector<local_index> list{1, 3, 4, 5, 9, 13};
   forgetting c;
   std::vector<std::pair<std::size_t, std::size_t>> parts;
-  local::detail::in_resident_parts(c, std::span(list), rows, [&](std::size_t first, std::size_t count) {
-    parts.emplace_back(first, count);
-  });
+  local::detail::in_resident_parts(
+      c, std::span(list), local::reads(rows),
+      [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
   CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 3}, {3, 1}, {4, 1}, {5, 1}});
   REQUIRE(c.forgotten.size() == 4);
   CHECK(c.forgotten.front() == std::pair<const void*, std::size_t>(rows.row_data(1), 96));
   CHECK(c.forgotten.back() == std::pair<const void*, std::size_t>(rows.row_data(13), 24));
   parts.clear();
   local::detail::in_resident_parts(
-      c, std::span(list).first(2), rows.block(0, 0, 4, 2),
+      c, std::span(list).first(2), local::reads(rows.block(0, 0, 4, 2)),
       [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
   CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}});
   CHECK(c.forgotten.size() == 4);
-  local::detail::in_resident_parts(c, std::span<const local_index>(), rows,
+  local::detail::in_resident_parts(c, std::span<const local_index>(), local::reads(rows),
                                    [&](std::size_t, std::size_t) { FAIL("no rows"); });
 }
 
@@ -113,4 +115,4 @@ TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and 
   local::pack_rows(far, matrix_view<const double>{}, {}, static_cast<double*>(nullptr));
 }
 
-}  // namespace test_far_rows
+}  // namespace test_far_passes

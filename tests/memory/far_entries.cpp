@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes over the entries of patterns with far operands: what chunks are given, and the bytes that pass.
-#include "partita/local/far_edges.hpp"
+#include "partita/memory/far_entries.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,10 @@
 #include "support/far_place.hpp"
 #include "support/ranks.hpp"
 
-namespace test_far_edges {
+namespace test_far_entries {
 
 using namespace test_support;
-using local::edge_chunk, local::far_edges;
+using local::edge_chunk, local::entry_passes;
 
 TEST_CASE(
     "passes over entries: chunks have every row and entry once, in order, and the bytes of the formula") {
@@ -26,7 +26,7 @@ TEST_CASE(
     std::vector<double> values(static_cast<std::size_t>(graph.end() * heads));
     std::iota(values.begin(), values.end(), 0.0);
     double* const of_values = place.put(values, true);
-    far_edges<host> edges;
+    entry_passes<host> edges;
     local_index row = 0, entry = a.offsets[0];
     std::uint64_t chunks = 0, needed = 0, fresh = 0, visited = 0, program = 0;
     const auto body = [&](const edge_chunk<double>& c, double* v, matrix_view<const double> of_columns,
@@ -88,7 +88,7 @@ TEST_CASE("passes over entries: one call with the operands themselves if nothing
   const auto graph = directed<double>(30, 20);
   far_place place(4096);
   const block<double> x(20, 3, 1);
-  far_edges<host> edges;
+  entry_passes<host> edges;
   int calls = 0;
   for (const auto* const q : {&place.q, &place.near})
     edges(
@@ -110,7 +110,7 @@ TEST_CASE("passes over entries: a window that does not hold an entry says what i
   far_place place(4096);
   const block<double> x(20, 400, 1);
   const matrix_view<const double> of_x = place.put(x, true);
-  far_edges<host> edges;
+  entry_passes<host> edges;
   expect_error<budget_error>(
       "a pass over far operands takes 7168 bytes for one entry, which a window of near memory of 4096 bytes "
       "does not hold",
@@ -121,4 +121,67 @@ TEST_CASE("passes over entries: a window that does not hold an entry says what i
       });
 }
 
-}  // namespace test_far_edges
+/// Notes what need not stay resident.
+class noting_store : public far_store {
+ public:
+  void* allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
+  void release(void* memory, std::size_t bytes) noexcept override { memory_->release(memory, bytes); }
+  bool contains(const void* address) const override { return memory_->contains(address); }
+  void forget(const void* memory, std::size_t bytes) noexcept override {
+    forgotten_.emplace_back(static_cast<const std::byte*>(memory), bytes);
+  }
+  /// How many of these bytes it was told to forget since the last question.
+  std::size_t forgotten_of(std::span<const std::byte> memory) {
+    std::vector<bool> pages(memory.size() >> 12, false);
+    for (const auto& [begin, bytes] : std::exchange(forgotten_, {}))
+      if (begin >= memory.data() && begin < memory.data() + memory.size())
+        for (std::size_t at = static_cast<std::size_t>(begin - memory.data()), end = at + bytes; at < end;
+             at += 4096)
+          if (at >> 12 < pages.size()) pages[at >> 12] = true;
+    return static_cast<std::size_t>(std::count(pages.begin(), pages.end(), true)) << 12;
+  }
+
+ private:
+  std::shared_ptr<mapped_store> memory_ = new_far_store();
+  std::vector<std::pair<const std::byte*, std::size_t>> forgotten_;
+};
+
+TEST_CASE("passes over entries: far rows that are gathered or added to do not stay resident") {
+  const auto store = std::make_shared<noting_store>();
+  const device_queue<host> q, near;
+  use_far(q, {.store = store, .window = std::size_t{8} << 20, .from = std::size_t{1} << 20});
+  const local_index rows = 1000, cols = 24000, width = 100, each = cols / rows;
+  buffer<double, host> memory(q, static_cast<std::size_t>(cols) * static_cast<std::size_t>(width));
+  const std::span<std::byte> bytes = std::as_writable_bytes(memory.span());
+  CHECK(bytes.size() > far_channel<host>::most_resident_bytes);
+  REQUIRE(store->contains(memory.data()));
+  std::iota(memory.span().begin(), memory.span().end(), 0.0);
+  const matrix_view<double> x{memory.data(), cols, width};
+  std::vector<local_index> offsets(static_cast<std::size_t>(rows) + 1),
+      columns(static_cast<std::size_t>(cols));
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<local_index>(i) * each;
+  for (std::size_t e = 0; e < columns.size(); ++e)
+    columns[e] = static_cast<local_index>(e) % each * rows + static_cast<local_index>(e) / each;
+  const csr_view<double> a{rows, cols, offsets.data(), columns.data(), nullptr, cols};
+  entry_passes<host> edges;
+  const std::size_t nearly_all = bytes.size() - (std::size_t{1} << 19);
+  edges(
+      q, 0, a, {.names = true},
+      [&](const edge_chunk<double>& c, matrix_view<const double> of_columns) {
+        for (local_index e = 0; e < c.pattern.entries; ++e)
+          CHECK(of_columns(c.pattern.columns[e], 7) ==
+                columns[static_cast<std::size_t>(c.first_entry + e)] * 100.0 + 7);
+      },
+      local::gathers(x));
+  CHECK(store->forgotten_of(bytes) > nearly_all);
+  edges(
+      q, 0, a, {},
+      [&](const edge_chunk<double>&, matrix_view<double> sums) {
+        std::fill_n(sums.data, static_cast<std::ptrdiff_t>(sums.rows) * sums.row_stride, 1.0);
+      },
+      local::adds(x, 1.0));
+  CHECK(store->forgotten_of(bytes) > nearly_all);
+  for (local_index i = 0; i < cols; ++i) CHECK(x(i, 3) == i * 100.0 + 4);
+}
+
+}  // namespace test_far_entries

@@ -19,7 +19,7 @@ namespace partita::local {
 /// Allocates in a far store what has at least `from` bytes, and the rest, or all without a store, on the
 /// heap. Elements that are made without a value are not initialised.
 template <class T>
-class far_allocator {
+class list_allocator {
  public:
   using value_type = T;
   using propagate_on_container_copy_assignment = std::true_type;
@@ -29,11 +29,11 @@ class far_allocator {
   /// Lists of this size, which are few at a time, need not be far.
   static constexpr std::size_t most_near = std::size_t{8} << 20;
 
-  far_allocator() = default;
-  explicit far_allocator(std::shared_ptr<far_store> store, std::size_t from = most_near)
+  list_allocator() = default;
+  explicit list_allocator(std::shared_ptr<far_store> store, std::size_t from = most_near)
       : store_(std::move(store)), from_(from) {}
   template <class U>
-  far_allocator(const far_allocator<U>& other) : store_(other.store_), from_(other.from_) {}
+  list_allocator(const list_allocator<U>& other) : store_(other.store_), from_(other.from_) {}
 
   T* allocate(std::size_t count) {
     if (!is_far(count)) return std::allocator<T>().allocate(count);
@@ -55,13 +55,13 @@ class far_allocator {
     ::new (static_cast<void*>(element)) U(std::forward<Value>(value)...);
   }
 
-  friend bool operator==(const far_allocator& a, const far_allocator& b) {
+  friend bool operator==(const list_allocator& a, const list_allocator& b) {
     return a.store_ == b.store_ && a.from_ == b.from_;
   }
 
  private:
   template <class>
-  friend class far_allocator;
+  friend class list_allocator;
 
   bool is_far(std::size_t count) const {
     return store_ != nullptr && count >= (from_ + sizeof(T) - 1) / sizeof(T);
@@ -72,16 +72,16 @@ class far_allocator {
 };
 
 template <class T>
-using far_list = std::vector<T, far_allocator<T>>;
+using large_list = std::vector<T, list_allocator<T>>;
 
 /// What allocates the lists of a set-up on the rank of this queue: in its far memory, if it has any and is a
 /// host's, lists of the size of far buffers, and all of at least most_near bytes, since no budget counts
 /// lists.
 template <class Device>
-far_allocator<std::byte> list_memory(const device_queue<Device>& q) {
+list_allocator<std::byte> list_memory(const device_queue<Device>& q) {
   if constexpr (requires { q.threads(); })
     if (const auto& far = q.owner()->far())
-      return far_allocator<std::byte>(far->store, std::min(far->from, far_allocator<std::byte>::most_near));
+      return list_allocator<std::byte>(far->store, std::min(far->from, list_allocator<std::byte>::most_near));
   return {};
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks of far rows.
-#include "partita/local/far_chunks.hpp"
+#include "partita/local/pass.hpp"
 
 #include <doctest/doctest.h>
 
+#include "partita/local/kernels.hpp"
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"
 #include "support/ranks.hpp"
 
-namespace test_far_chunks {
+namespace test_pass {
 
 using namespace test_support;
 using host_queue = device_queue<host>;
@@ -137,4 +138,4 @@ TEST_CASE("by_rows: a window that does not hold a row says what it takes, and wh
   });
 }
 
-}  // namespace test_far_chunks
+}  // namespace test_pass

@@ -12,22 +12,22 @@
 #include <array>
 #include <compare>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "partita/base/error.hpp"
-#include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/index_reader.hpp"
+#include "partita/memory/out_of_core.hpp"
 
 namespace partita::local {
 
 /// What of A and its operands passes through a slot of the window. The bytes of an operand are those of an
 /// entry, of a row or of a column, and 0 if it does not pass.
 struct far_pass_size {
-  static constexpr std::size_t most = 6;  ///< operands of a kind
+  static constexpr std::size_t most = 8;  ///< operands
   using bytes = std::array<std::size_t, most>;
 
   bool structure = false;  ///< whether that of A is far
@@ -35,7 +35,8 @@ struct far_pass_size {
   bool keeps = false;      ///< whether rows of tables are copied from the chunk before
   bool names = false;      ///< whether the program has the column of each row of a table
   bool inverse = false;    ///< whether it has the inverse of the chunk; needs renumbered columns
-  bytes of_entry{}, of_column{}, of_row{};
+  bytes of{};
+  std::array<along, most> has{};
   bytes kept{};             ///< of a row that lies in several chunks
   std::size_t slot = 0;     ///< bytes of a slot
   bool later_part = false;  ///< whether A continues a block, whose first part has counted the operands' rows
@@ -43,31 +44,21 @@ struct far_pass_size {
   friend auto operator<=>(const far_pass_size&, const far_pass_size&) = default;
 };
 
-/// What of a product with A passes through a slot of the window. The row operand has a row for each row of A,
-/// the column operand one for each of its columns.
-struct far_spmm_size {
-  bool structure = false, values = false;            ///< whether those of A are far
-  bool row_operand = false, column_operand = false;  ///< whether they are far
-  bool keeps = false;       ///< whether rows of the column operand are copied from the chunk before
-  local_index width = 0;    ///< columns of the dense operands
-  std::size_t element = 0;  ///< bytes
-  std::size_t slot = 0;     ///< bytes of a slot
-  bool later_part = false;  ///< whether A continues a block, whose first part has counted the operand's rows
+/// How the rows of far operands pass in passes by rows: in `chunks` chunks of at most `most` rows. None of
+/// both where the window does not hold a row of each operand twice.
+struct far_row_cut {
+  std::size_t most = 0, chunks = 0;
 
-  std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element; }
-  operator far_pass_size() const {
-    const std::size_t of_rows = row_operand ? row_bytes() : 0;
-    return {.structure = structure,
-            .renumbers = column_operand,
-            .keeps = keeps,
-            .of_entry = {values ? element : 0},
-            .of_column = {column_operand ? row_bytes() : 0},
-            .of_row = {of_rows},
-            .kept = {of_rows},
-            .slot = slot,
-            .later_part = later_part};
+  /// For so many rows of `row_bytes` bytes in all far operands together, through slots of `slot` bytes of
+  /// which `best` are used where they hold a row.
+  constexpr far_row_cut(std::size_t rows, std::size_t row_bytes, std::size_t operands, std::size_t slot,
+                        std::size_t best) {
+    const std::size_t lost = operands * far_options::alignment;
+    const std::size_t used = std::min(slot, std::max(best, lost + row_bytes));
+    if (row_bytes == 0 || used < lost + row_bytes) return;
+    most = (used - lost) / row_bytes;
+    chunks = (rows + most - 1) / most;
   }
-  friend auto operator<=>(const far_spmm_size&, const far_spmm_size&) = default;
 };
 
 /// Rows of A, or entries of one row that do not fit at once.
@@ -84,7 +75,7 @@ struct far_chunk {
 /// Where the parts of a chunk lie in a slot, in bytes. A part that does not pass through has no bytes.
 struct far_slot {
   std::size_t columns = 0;  ///< of A; the program is at 0
-  far_pass_size::bytes entries{}, tables{}, rows{};
+  far_pass_size::bytes of{};
   std::size_t end = 0;
 };
 
@@ -111,62 +102,36 @@ struct far_program_part {
   }
 };
 
-namespace detail {
-
+/// The bytes of a slot for so many rows.
 constexpr std::size_t part_bytes(std::size_t count, std::size_t bytes) {
   return (count * bytes + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
 }
-/// Where parts with so many rows begin, one after the other, the first one at `end`, which becomes their end.
-constexpr far_pass_size::bytes parts_from(std::size_t& end, local_index count,
-                                          const far_pass_size::bytes& bytes) {
-  far_pass_size::bytes begin{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    begin[i] = end;
-    end += part_bytes(static_cast<std::size_t>(count), bytes[i]);
-  }
-  return begin;
-}
-
-}  // namespace detail
-
-/// Device memory that is read from the first element to the last one, in blocks.
-template <class Device>
-class index_reader {
- public:
-  index_reader(const device_queue<Device>& q, const local_index* from, local_index end)
-      : q_(q), from_(from), end_(end) {}
-
-  local_index operator[](local_index i) {
-    if (i < first_ || i - first_ >= static_cast<local_index>(block_.size())) {
-      first_ = i;
-      block_.resize(static_cast<std::size_t>(std::min<local_index>(end_ - i, 1 << 16)));
-      copy(q_, std::span<const local_index>(from_ + i, block_.size()), std::span<local_index>(block_));
-    }
-    return block_[static_cast<std::size_t>(i - first_)];
-  }
-
- private:
-  const device_queue<Device>& q_;
-  const local_index* from_;
-  local_index end_, first_ = 0;
-  std::vector<local_index> block_;
-};
 
 /// The parts of a chunk in a slot.
 inline far_slot slot_of(const far_pass_size& s, const far_chunk& c) {
   far_slot at;
-  at.columns = at.end = detail::part_bytes(far_program_part(s, c).end, sizeof(local_index));
+  at.columns = at.end = part_bytes(far_program_part(s, c).end, sizeof(local_index));
   if (s.structure && !s.renumbers)
-    at.end += detail::part_bytes(static_cast<std::size_t>(c.entries), sizeof(local_index));
-  at.entries = detail::parts_from(at.end, c.entries, s.of_entry);
-  at.tables = detail::parts_from(at.end, c.needed, s.of_column);
-  at.rows = detail::parts_from(at.end, c.rows, s.of_row);
+    at.end += part_bytes(static_cast<std::size_t>(c.entries), sizeof(local_index));
+  for (std::size_t i = 0; i < s.of.size(); ++i) {
+    at.of[i] = at.end;
+    const local_index count = s.has[i] == along::rows      ? c.rows
+                              : s.has[i] == along::columns ? c.needed
+                                                           : c.entries;
+    at.end += part_bytes(static_cast<std::size_t>(count), s.of[i]);
+  }
   return at;
 }
-/// Bytes of a slot that chunks may fill; the others hold a row that lies in several chunks.
-inline std::size_t room_of(const far_pass_size& s) {
+/// Bytes at the end of a slot for those rows of the operands from number `first` on that lie in several
+/// chunks.
+constexpr std::size_t kept_bytes(const far_pass_size& s, std::size_t first = 0) {
   std::size_t kept = 0;
-  detail::parts_from(kept, 1, s.kept);
+  for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
+  return kept;
+}
+/// Bytes of a slot that chunks may fill.
+constexpr std::size_t room_of(const far_pass_size& s) {
+  const std::size_t kept = kept_bytes(s);
   return s.slot < kept ? 0 : s.slot - kept;
 }
 
@@ -243,11 +208,9 @@ class far_cut {
   }
   [[noreturn]] void refuse() const {
     const far_chunk one{.rows = 1, .entries = 1, .needed = 1};
-    std::size_t kept = 0;
-    parts_from(kept, 1, size_.kept);
-    throw_error<budget_error>({"a pass over far operands takes ", 2 * (slot_of(size_, one).end + kept),
-                               " bytes for one entry, which a window of near memory of ", 2 * size_.slot,
-                               " bytes does not hold"});
+    throw_error<budget_error>(
+        {"a pass over far operands takes ", 2 * (slot_of(size_, one).end + kept_bytes(size_)),
+         " bytes for one entry, which a window of near memory of ", 2 * size_.slot, " bytes does not hold"});
   }
 
   far_pass_size size_;

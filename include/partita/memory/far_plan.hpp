@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The chunks of a sparse block, and what is read once to multiply by them again and again.
+/// The chunks of a sparse block, and what is read once to pass through them again and again.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "partita/base/error.hpp"
-#include "partita/local/far_cut.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
-#include "partita/memory/far_list.hpp"
+#include "partita/memory/far_cut.hpp"
+#include "partita/memory/large_list.hpp"
 
 namespace partita::local {
 
@@ -86,13 +86,13 @@ class far_plan {
            const local_index* columns, const far_pass_size& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
-    far_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
+    large_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
     const far_chunk& last = chunks_.back();
     program_ = buffer<local_index, Device>(q, last.program + far_program_part(size, last).end);
     detail::far_numbering number(size, cols);
-    far_list<local_index> program(list_memory(q));
+    large_list<local_index> program(list_memory(q));
     for (far_chunk& c : chunks_) {
       const far_program_part part(size, c);
       program.assign(part.end, 0);
@@ -130,8 +130,19 @@ class far_plan {
   std::uint64_t rows_visited() const { return visited_; }
   std::uint64_t entries() const { return entries_; }
 
-  /// "of A (6000 x 6000, 66000 entries), in chunks of 812 to 940 rows and 9000 to 9420 entries".
-  std::string explain() const { return explain_with(""); }
+  /// "of A (6000 x 6000, 66000 entries) and 16 columns, in chunks of 812 to 940 rows and 9000 to 9420
+  /// entries"; of columns it says nothing if `width` is less than 0.
+  std::string explain(local_index width) const {
+    const auto range = [&](local_index far_chunk::*count) {
+      const auto [least, most] = std::ranges::minmax_element(chunks_, {}, count);
+      return std::to_string((*least).*count) + " to " + std::to_string((*most).*count);
+    };
+    std::string text = base::sentence_of({"of A (", rows_, " x ", columns_, ", ", entries_, " entries)"});
+    if (width >= 0) text += base::sentence_of({" and ", width, width == 1 ? " column" : " columns"});
+    if (chunks_.empty()) return text;
+    return text + ", in chunks of " + range(&far_chunk::rows) + " rows and " + range(&far_chunk::entries) +
+           " entries";
+  }
 
   /// What passes of the structure of A and the program in one pass, and what is counted of it. `far_program`:
   /// whether the program is far.
@@ -146,20 +157,6 @@ class far_plan {
     if (far_program) t.read += program_.size() * sizeof(local_index);
     if (size_.structure && !size_.renumbers) t.read += entries_ * sizeof(local_index);
     return t;
-  }
-
- protected:
-  /// explain(), with what else is multiplied.
-  std::string explain_with(const std::string& operands) const {
-    const auto range = [&](local_index far_chunk::*count) {
-      const auto [least, most] = std::ranges::minmax_element(chunks_, {}, count);
-      return std::to_string((*least).*count) + " to " + std::to_string((*most).*count);
-    };
-    const std::string text =
-        base::sentence_of({"of A (", rows_, " x ", columns_, ", ", entries_, " entries)"}) + operands;
-    if (chunks_.empty()) return text;
-    return text + ", in chunks of " + range(&far_chunk::rows) + " rows and " + range(&far_chunk::entries) +
-           " entries";
   }
 
  private:
@@ -186,58 +183,6 @@ class far_plan {
   std::vector<far_chunk> chunks_;
   buffer<local_index, Device> program_;
   std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, needed_ = 0, fresh_ = 0;
-};
-
-/// The plan of products.
-template <class Device>
-class far_spmm_plan : public far_plan<Device> {
- public:
-  far_spmm_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
-                const local_index* columns, const far_spmm_size& size)
-      : far_plan<Device>(q, rows, cols, offsets, columns, size), size_(size) {}
-
-  const far_spmm_size& size() const { return size_; }
-
-  /// "of A (6000 x 6000, 66000 entries) and 16 columns, in chunks of 812 to 940 rows and 9000 to 9420
-  /// entries".
-  std::string explain() const {
-    return this->explain_with(
-        base::sentence_of({" and ", size_.width, size_.width == 1 ? " column" : " columns"}));
-  }
-
-  /// What passes in y = alpha A x + beta y, in closed form; of `near`, each entry counts with its column and
-  /// value and a row of x, and each row of y. `far_program`: whether the program is far; `reads_y`: whether
-  /// beta is not 0.
-  far_traffic predicted(bool far_program, bool reads_y) const {
-    far_traffic t = of_block(far_program);
-    const std::uint64_t y = size_.row_operand ? this->rows() * size_.row_bytes() : 0;
-    t.read += this->rows_read() * size_.row_bytes() + (reads_y ? y : 0);
-    t.written = y;
-    t.near += (this->entries() + this->rows_visited() * (reads_y ? 2 : 1)) * size_.row_bytes();
-    return t;
-  }
-  /// The same, with a row of y that is read and written for each entry, in y = alpha A^T x + beta y;
-  /// `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it is not 1.
-  far_traffic predicted_transposed(bool far_program, bool reads_y, bool writes_y) const {
-    far_traffic t = of_block(far_program);
-    const std::uint64_t y = size_.column_operand ? this->columns() * size_.row_bytes() : 0;
-    const std::uint64_t needed = this->rows_needed();
-    t.read +=
-        (needed + (size_.row_operand ? this->rows_visited() : 0)) * size_.row_bytes() + (reads_y ? y : 0);
-    t.written = needed * size_.row_bytes() + (writes_y ? y : 0);
-    t.near += (2 * this->entries() + this->rows_visited()) * size_.row_bytes();
-    return t;
-  }
-
- private:
-  far_traffic of_block(bool far_program) const {
-    far_traffic t = this->of_structure(far_program);
-    t.near += this->entries() * size_.element;
-    if (size_.values) t.read += this->entries() * size_.element;
-    return t;
-  }
-
-  far_spmm_size size_;
 };
 
 }  // namespace partita::local

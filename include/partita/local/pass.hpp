@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Passes: kernels with what they do to their operands. On a queue without far memory a pass is one call of
+/// its kernel; with it, kernels of far operands are called chunk by chunk (see out_of_core).
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "partita/base/function.hpp"
+#include "partita/local/csr_inverse.hpp"
+#include "partita/local/operands.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/device.hpp"
+#include "partita/memory/out_of_core.hpp"
+
+namespace partita::local {
+
+namespace detail {
+
+template <class Device>
+void run_by_rows(const device_queue<Device>& q, std::span<const operand> x,
+                 base::function_reference<void(const chunk&)> kernel) {
+  if (auto* const far = far_of(q)) return far->by_rows(q, x, kernel);
+  kernel({.operands = x.data()});
+}
+
+}  // namespace detail
+
+/// Calls f(first row, views of the rows ...), or f(views ...) if it takes no more, for consecutive blocks of
+/// rows of the operands, which all have as many rows: once, for all rows, unless one of the operands is far.
+/// f is given near copies of far rows. What f reads of rows in other blocks is not there. Throws what f
+/// throws, and budget_error if the window of the queue does not hold a row of each operand twice.
+template <class Device, class F, class... X>
+void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
+  const std::array<operand, sizeof...(X)> operands{x...};
+  detail::run_by_rows(q, operands, [&](const chunk& c) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (std::is_invocable_v<const F&, decltype(X::view_of(x))...>)
+        f(X::view_of(c.operands[I])...);
+      else
+        f(c.first_row, X::view_of(c.operands[I])...);
+    }
+    (std::make_index_sequence<sizeof...(X)>());
+  });
+}
+
+/// Rows of a pattern, or all of it.
+template <class T>
+struct edge_chunk : chunk {
+  csr_view<T> pattern;       ///< without values; columns index what f is given of operands of columns
+  csr_inverse_view inverse;  ///< if asked for; not of all of a pattern
+
+  explicit edge_chunk(const chunk& c)
+      : chunk(c),
+        pattern{c.entries.rows,    c.entries.cols, c.entries.offsets,
+                c.entries.columns, nullptr,        c.entries.entries},
+        inverse{c.entries.rows, c.entries.cols,  c.column_offsets,
+                c.entry_rows,   c.entry_numbers, c.entries.entries} {}
+};
+
+namespace detail {
+
+/// y = beta y; does not read y if beta is 0.
+template <class T, class Device>
+void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y) {
+  if (beta == T(0))
+    by_rows(
+        q, [&](auto rows) { fill(q, T(0), rows); }, writes(y));
+  else if (beta != T(1))
+    by_rows(
+        q, [&](auto rows) { transform(q, scaled<T>{beta}, rows, rows); }, updates(y));
+}
+
+template <class T, class Device>
+struct column_kernels {
+  using rows = std::span<const local_index>;
+
+  static void gather(const device_queue<Device>& q, const operand& from, rows list, std::byte* to) {
+    gather_rows(q, rows_of<const T>(from), list, reinterpret_cast<T*>(to));
+  }
+  static void add(const device_queue<Device>& q, const std::byte* from, rows list, const operand& to) {
+    scatter_add_distinct_rows(q, reinterpret_cast<const T*>(from), list, rows_of<T>(to));
+  }
+  static void scale(const device_queue<Device>& q, double beta, const operand& x) {
+    detail::scale_rows<T>(q, static_cast<T>(beta), rows_of<T>(x));
+  }
+  static constexpr row_kernels<Device> gathering{&gather, nullptr, nullptr}, adding{&gather, &add, &scale};
+};
+
+}  // namespace detail
+
+/// Passes over the entries of patterns, planned when an operand is first found far.
+template <class Device>
+class entry_passes {
+ public:
+  /// Calls f(edge_chunk, views of the operands ...) for consecutive rows of a: once, for all of them, unless
+  /// a or an operand is far. f gets a pointer to the values of entries, those of the chunk's first entry, and
+  /// views of rows. What is far, f is given near copies of; operands of columns, if one of them is far, are
+  /// tables of those rows that the chunk needs, and those that are added have any values in them. A row that
+  /// does not fit lies in several chunks: f then gets the same row again, with what it wrote. `number`: tells
+  /// patterns apart whose arrays are received in the same memory.
+  ///
+  /// Throws what f throws, and budget_error if the window does not hold one entry with its rows twice.
+  template <class T, class F, class... X>
+  void operator()(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
+                  const pass_options& with, const F& f, const X&... x) {
+    const std::array<operand, sizeof...(X)> operands{x...};
+    run(q, pass_of<X...>(number, a, with), operands, [&](const chunk& c) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) { f(edge_chunk<T>(c), X::view_of(c.operands[I])...); }
+      (std::make_index_sequence<sizeof...(X)>());
+    });
+  }
+
+  /// The inverse of a, made when first asked for: for calls in which nothing is far.
+  template <class T>
+  const csr_inverse<Device>& inverse(const device_queue<Device>& q, std::size_t number,
+                                     const csr_view<T>& a) {
+    const auto key = std::tuple(a.offsets, a.columns, number);
+    const auto found = inverses_.find(key);
+    return found != inverses_.end() ? found->second
+                                    : inverses_.try_emplace(key, inverse_of(q, a)).first->second;
+  }
+  /// Makes the inverse of a where passes will ask for it.
+  template <class T>
+  void prepare_inverse(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a) {
+    if (runs_whole(q)) inverse(q, number, a);
+  }
+
+  /// What passes in such a call, in closed form: nothing unless something is far.
+  template <class T, class... X>
+  far_traffic predicted(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
+                        const pass_options& with, const X&... x) {
+    const std::array<operand, sizeof...(X)> operands{x...};
+    auto* const far = far_of(q);
+    return far == nullptr ? far_traffic()
+                          : far->predicted(q, plans_, pass_of<X...>(number, a, with), operands);
+  }
+  /// Its chunks: none unless something is far.
+  template <class T, class... X>
+  std::span<const far_chunk> chunks(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
+                                    const pass_options& with, const X&... x) {
+    const std::array<operand, sizeof...(X)> operands{x...};
+    return far_of(q)->chunks(q, plans_, pass_of<X...>(number, a, with), operands);
+  }
+
+ private:
+  template <class... X, class T>
+  static entry_pass<Device> pass_of(std::size_t number, const csr_view<T>& a, const pass_options& with) {
+    using kernels = detail::column_kernels<T, Device>;
+    entry_pass<Device> p{{a.rows, a.cols, a.offsets, a.columns, a.entries}, number, with};
+    if constexpr ((X::adds || ...))
+      p.kernels = &kernels::adding;
+    else if constexpr ((X::gathers || ...))
+      p.kernels = &kernels::gathering;
+    return p;
+  }
+  void run(const device_queue<Device>& q, const entry_pass<Device>& p, std::span<const operand> x,
+           base::function_reference<void(const chunk&)> kernel) {
+    if (auto* const far = far_of(q)) return far->by_entries(q, plans_, p, x, kernel);
+    kernel({.operands = x.data(), .entries = p.a});
+  }
+
+  std::shared_ptr<void> plans_;
+  std::map<std::tuple<const local_index*, const local_index*, std::size_t>, csr_inverse<Device>> inverses_;
+};
+
+namespace detail {
+
+template <class Device>
+void run_by_list(const device_queue<Device>& q, std::span<const local_index> list, const operand& rows,
+                 const void* packed, base::function_reference<void(const device_queue<Device>&)> kernel) {
+  if (auto* const far = far_of(q)) return far->by_list(q, list, rows, packed, kernel);
+  kernel(q);
+}
+
+}  // namespace detail
+
+/// to[i n + j] = from(rows[i], j): the kernel gather_rows, of near or far operands.
+template <class T, class Device>
+void pack_rows(const device_queue<Device>& q, input_view<T> from, std::span<const local_index> rows, T* to) {
+  detail::run_by_list<Device>(q, rows, reads(from), to,
+                              [&](const device_queue<Device>& on) { gather_rows(on, from, rows, to); });
+}
+
+/// to(rows[i], j) = from[i n + j], the rows[i] distinct: the kernel scatter_rows, of near or far operands.
+template <class T, class Device>
+void unpack_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<const local_index> rows,
+                 matrix_view<T> to) {
+  detail::run_by_list<Device>(q, rows, writes(to), from,
+                              [&](const device_queue<Device>& on) { scatter_rows(on, from, rows, to); });
+}
+
+/// to(rows[i], j) += from[i n + j], the rows[i] distinct: the kernel scatter_add_distinct_rows, of near or
+/// far operands.
+template <class T, class Device>
+void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<const local_index> rows,
+              matrix_view<T> to) {
+  detail::run_by_list<Device>(q, rows, updates(to), from, [&](const device_queue<Device>& on) {
+    scatter_add_distinct_rows(on, from, rows, to);
+  });
+}
+
+}  // namespace partita::local

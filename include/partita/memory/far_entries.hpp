@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Passes over the entries of a sparse pattern of which an operand is far: chunks of the rows of the pattern
+/// pass through the window of near memory, with what they need of every operand, in the same order in every
+/// pass.
+///
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices; rows of the chunk
+/// before are not read again.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "partita/base/function_reference.hpp"
+#include "partita/memory/far_chunks.hpp"
+#include "partita/memory/far_cut.hpp"
+#include "partita/memory/far_forecast.hpp"
+#include "partita/memory/far_plan.hpp"
+#include "partita/memory/out_of_core.hpp"
+
+namespace partita::local {
+
+namespace detail {
+
+/// What passes in a pass with these operands: nothing if none is far.
+template <class Channel, class Device>
+far_pass_size pass_size(const Channel& c, const entry_pass<Device>& p, std::span<const operand> operands) {
+  far_pass_size s;
+  if (p.a.rows == 0) return {};
+  s.structure =
+      c.is_far(p.a.offsets) || (p.a.entries != 0 && p.a.columns != nullptr && c.is_far(p.a.columns));
+  bool some = s.structure, added = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const operand& x = operands[i];
+    const bool far = is_far(c, x) && (x.has != along::entries || p.a.entries != 0);
+    some = some || far;
+    s.has[i] = x.has;
+    s.of[i] = far || x.is_copied || x.has == along::columns ? x.row_bytes() : 0;
+    s.kept[i] = far && x.has == along::rows && x.is_written ? x.row_bytes() : 0;
+    if (x.has != along::columns) continue;
+    s.renumbers = s.renumbers || far;
+    s.keeps = s.keeps || x.is_read;
+    added = added || x.is_written;
+  }
+  if (!some) return {};
+  s.inverse = p.with.inverse;
+  s.renumbers = s.renumbers || s.inverse;
+  s.keeps = s.keeps && s.renumbers;
+  s.names = s.renumbers && (p.with.names || (s.keeps && added));
+  for (std::size_t i = 0; i < operands.size() && !s.renumbers; ++i)
+    if (s.has[i] == along::columns) s.of[i] = 0;
+  s.slot = c.slot_bytes();
+  s.later_part = p.with.later_part;
+  return s;
+}
+
+/// A pass of which something is far.
+template <class Device>
+class far_entries {
+ public:
+  far_entries(const device_queue<Device>& q, far_channel<Device>& c, const far_plan<Device>& plan,
+              const entry_pass<Device>& pass, std::span<const operand> x)
+      : q_(q),
+        c_(c),
+        plan_(plan),
+        pass_(pass),
+        x_(x),
+        far_program_(!plan.program().empty() && c.is_far(plan.program().data())) {}
+
+  void operator()(base::function_reference<void(const chunk&)> kernel) const {
+    for (const operand& x : x_)
+      if (adds(x) && size().renumbers) pass_.kernels->scale(q_, x.beta, x);
+    const far_traffic t = moved(false);
+    if (c_.forecast() != nullptr)
+      return c_.forecast()->add(std::string(pass_.with.what) + ' ' + plan_.explain(pass_.with.width), t);
+    std::vector<operand> near(x_.begin(), x_.end());
+    run_chunks(
+        c_, plan_.chunks().size(), [&](std::size_t k) { fetch(k); },
+        [&](std::size_t k) { compute(k, near, kernel); }, [&](std::size_t k) { store(k); });
+    c_.traffic().near += t.near;
+    c_.traffic().operand_rows += t.operand_rows;
+    c_.traffic().rows_needed += t.rows_needed;
+    c_.traffic().rows_read += t.rows_read;
+  }
+
+  /// What passes, in closed form; its chunks do not count those that multiply by beta, which `scales` adds.
+  /// Of `near`, each entry counts with its column, its values and the rows of operands of columns, and each
+  /// row of a chunk. The replication of operands that are near does not count.
+  far_traffic moved(bool scales) const {
+    far_traffic t = plan_.of_structure(far_program_);
+    bool gathers = false;
+    for (std::size_t i = 0; i < x_.size(); ++i) {
+      const operand& x = x_[i];
+      const std::uint64_t bytes = x.row_bytes();
+      const bool far = is_far(c_, x);
+      const std::uint64_t ways = adds(x) || (x.is_read && x.is_written) ? 2 : 1;
+      if (x.has == along::entries) {
+        t.near += plan_.entries() * bytes * ways;
+        if (x.is_read) t.read += plan_.entries() * size().of[i];
+        if (x.is_written) t.written += plan_.entries() * size().of[i];
+      } else if (x.has == along::rows) {
+        t.near += plan_.rows_visited() * bytes * ways;
+        if (far && x.is_read) t.read += bytes * (x.is_written ? plan_.rows() : plan_.rows_visited());
+        if (far && x.is_written) t.written += bytes * plan_.rows();
+      } else {
+        t.near += plan_.entries() * bytes * ways;
+        gathers = gathers || far;
+        if (!far) continue;
+        const std::uint64_t scaled = scales && adds(x) && x.beta != 1 ? bytes * plan_.columns() : 0;
+        t.read += bytes * (adds(x) ? plan_.rows_needed() : plan_.rows_read()) + (x.beta != 0 ? scaled : 0);
+        t.written += adds(x) ? bytes * plan_.rows_needed() + scaled : 0;
+      }
+    }
+    if (!gathers) t.operand_rows = t.rows_needed = t.rows_read = 0;
+    return t;
+  }
+
+ private:
+  static bool adds(const operand& x) { return x.has == along::columns && x.is_written; }
+
+  const far_pass_size& size() const { return plan_.size(); }
+  const far_chunk& of(std::size_t k) const { return plan_.chunks()[k]; }
+  std::byte* slot(std::size_t k) const { return c_.slot(static_cast<int>(k % 2)); }
+  std::byte* place(std::size_t k, std::size_t i) const { return slot(k) + slot_of(size(), of(k)).of[i]; }
+  const local_index* program(std::size_t k) const {
+    return far_program_ ? reinterpret_cast<const local_index*>(slot(k))
+                        : plan_.program().data() + of(k).program;
+  }
+  /// The rows of the table of chunk k, as operand i.
+  operand table(std::size_t k, std::size_t i) const {
+    operand x = x_[i];
+    x.data = place(k, i);
+    x.rows = of(k).needed;
+    x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
+    return x;
+  }
+
+  void fetch_list(std::byte* near, const local_index* home, std::size_t count) const {
+    const std::size_t bytes = count * sizeof(local_index);
+    const auto stride = static_cast<std::ptrdiff_t>(bytes);
+    if (bytes > 0) c_.move({near, stride, home, stride, bytes, 1});
+  }
+  void fetch(std::size_t k) const {
+    const far_chunk& now = of(k);
+    const far_program_part part(size(), now);
+    if (far_program_) fetch_list(slot(k), plan_.program().data() + now.program, part.end);
+    if (size().structure && !size().renumbers)
+      fetch_list(slot(k) + slot_of(size(), now).columns, pass_.a.columns + now.first_entry,
+                 static_cast<std::size_t>(now.entries));
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      if (x_[i].has == along::columns && x_[i].is_read)
+        gather(k, i, part);
+      else if (x_[i].has != along::columns && x_[i].is_read)
+        move(k, i, false);
+  }
+  void store(std::size_t k) const {
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      if (adds(x_[i]))
+        add(k, i);
+      else if (x_[i].is_written)
+        move(k, i, true);
+  }
+  /// Rows or entries of a chunk; a row that is written and lies in several chunks moves with the first and
+  /// the last one.
+  void move(std::size_t k, std::size_t i, bool stores) const {
+    const operand& x = x_[i];
+    const far_chunk& now = of(k);
+    const bool of_entries = x.has == along::entries;
+    const bool elsewhere = !of_entries && x.is_written && (stores ? now.continues : now.continued);
+    const local_index count = of_entries ? now.entries : now.rows;
+    if (size().of[i] == 0 || elsewhere || count == 0) return;
+    move_rows(c_, x, of_entries ? now.first_entry : now.first_row, static_cast<std::size_t>(count),
+              place(k, i), stores);
+  }
+  /// The rows that chunk k needs: the fresh ones, then those of the table before.
+  void gather(std::size_t k, std::size_t i, const far_program_part& part) const {
+    const operand& x = x_[i];
+    if (!size().renumbers) return;
+    const auto fresh = static_cast<std::size_t>(of(k).fresh);
+    const std::span<const local_index> list(program(k) + part.list, static_cast<std::size_t>(of(k).needed));
+    std::byte* const to = place(k, i);
+    in_resident_parts(c_, list.first(fresh), x, [&](std::size_t first, std::size_t count) {
+      pass_.kernels->gather(c_.transfers(), x, list.subspan(first, count), to + first * x.row_bytes());
+    });
+    if (is_far(c_, x)) c_.count_read(fresh * x.row_bytes());
+    if (fresh < list.size())
+      pass_.kernels->gather(c_.transfers(), table(k - 1, i), list.subspan(fresh), to + fresh * x.row_bytes());
+  }
+  /// Adds the table of chunk k to its rows, of which the fresh ones, and the others, ascend.
+  void add(std::size_t k, std::size_t i) const {
+    const operand& x = x_[i];
+    if (!size().renumbers) return;
+    const far_program_part part(size(), of(k));
+    const std::span<const local_index> list(program(k) + (size().names ? part.names : part.list),
+                                            static_cast<std::size_t>(of(k).needed));
+    const auto fresh = static_cast<std::size_t>(of(k).fresh);
+    const auto add_some = [&](std::size_t begin, std::size_t end) {
+      const auto some = list.subspan(begin, end - begin);
+      in_resident_parts(c_, some, x, [&](std::size_t first, std::size_t count) {
+        pass_.kernels->add(c_.transfers(), place(k, i) + (begin + first) * x.row_bytes(),
+                           some.subspan(first, count), x);
+      });
+    };
+    add_some(0, fresh);
+    add_some(fresh, list.size());
+    if (!is_far(c_, x)) return;
+    c_.count_read(list.size() * x.row_bytes());
+    c_.count_written(list.size() * x.row_bytes());
+  }
+
+  /// What a kernel gets of operand i for chunk k.
+  operand near(std::size_t k, std::size_t i) const {
+    operand x = x_[i];
+    const far_chunk& now = of(k);
+    if (x.has == along::columns) return size().renumbers ? table(k, i) : x;
+    const bool of_rows = x.has == along::rows;
+    x.data = size().of[i] > 0 ? place(k, i) : x.row(of_rows ? now.first_row : now.first_entry);
+    if (of_rows) x.rows = now.rows;
+    if (size().of[i] > 0) x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
+    if (size().kept[i] == 0 || !(now.continued || now.continues)) return x;
+    const std::span<std::byte> here(x.data, x.row_bytes()),
+        kept(c_.slot(0) + size().slot - kept_bytes(size(), i), x.row_bytes());
+    if (now.continued && !now.continues) copy(q_, std::span<const std::byte>(kept), here);
+    if (!now.continued && x.is_read) copy(q_, std::span<const std::byte>(here), kept);
+    if (now.continues) x.data = kept.data();
+    return x;
+  }
+  void compute(std::size_t k, std::span<operand> operands,
+               base::function_reference<void(const chunk&)> kernel) const {
+    const far_chunk& now = of(k);
+    const far_program_part part(size(), now);
+    const local_index* const from = program(k);
+    for (std::size_t i = 0; i < x_.size(); ++i) operands[i] = near(k, i);
+    chunk given{.operands = operands.data(),
+                .entries = {now.rows, size().renumbers ? now.needed : pass_.a.cols, from,
+                            pass_.a.columns + now.first_entry, now.entries},
+                .names = size().names ? from + part.names : nullptr,
+                .first_row = now.first_row,
+                .first_entry = now.first_entry,
+                .is_whole = false,
+                .continued = now.continued,
+                .continues = now.continues,
+                .adds = size().renumbers,
+                .has_added = k > 0};
+    if (size().renumbers)
+      given.entries.columns = from + part.columns;
+    else if (size().structure)
+      given.entries.columns = reinterpret_cast<const local_index*>(slot(k) + slot_of(size(), now).columns);
+    if (size().inverse) {
+      given.column_offsets = from + part.inverse;
+      given.entry_rows = from + part.inverse_rows(now);
+      given.entry_numbers = from + part.inverse_numbers(now);
+    }
+    kernel(given);
+  }
+
+  const device_queue<Device>& q_;
+  far_channel<Device>& c_;
+  const far_plan<Device>& plan_;
+  const entry_pass<Device>& pass_;
+  std::span<const operand> x_;
+  bool far_program_;
+};
+
+}  // namespace detail
+
+}  // namespace partita::local

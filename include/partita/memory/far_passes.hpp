@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Kernels with far operands, chunk by chunk: chunks pass through the near window of the queue, the next one
+/// and the results of the one before while the present one is computed with. What use_far installs.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "partita/base/error.hpp"
+#include "partita/base/function_reference.hpp"
+#include "partita/memory/far_entries.hpp"
+
+namespace partita::local {
+
+/// See out_of_core.
+template <class Device>
+class far_passes final : public out_of_core<Device> {
+ public:
+  using typename out_of_core<Device>::kernel, typename out_of_core<Device>::operands;
+  using typename out_of_core<Device>::plans, typename out_of_core<Device>::queue;
+
+  explicit far_passes(std::shared_ptr<far_channel<Device>> channel)
+      : channel_(std::move(channel)), c_(*channel_) {}
+
+  /// Throws what the kernel throws, and budget_error if the window of the queue does not hold a row of each
+  /// operand twice.
+  void by_rows(const queue&, operands x, kernel f) override {
+    std::size_t of_row = 0, far = 0, near_bytes = 0;
+    far_traffic moved{.operations = 1};
+    const auto rows = static_cast<std::size_t>(x[0].rows);
+    for (const operand& o : x) {
+      near_bytes += o.row_bytes() * (std::size_t{o.is_read} + std::size_t{o.is_written});
+      if (rows == 0 || !detail::is_far(c_, o)) continue;
+      of_row += o.row_bytes();
+      ++far;
+      if (o.is_read) moved.read += rows * o.row_bytes();
+      if (o.is_written) moved.written += rows * o.row_bytes();
+    }
+    if (far == 0) return f({.operands = x.data()});
+    const far_row_cut cut(rows, of_row, far, c_.slot_bytes(), far_channel<Device>::best_rows_bytes);
+    if (cut.most == 0) refuse(of_row + far * far_options::alignment);
+    moved.chunks = cut.chunks;
+    moved.near = rows * near_bytes;
+    if (c_.forecast() != nullptr) return c_.forecast()->add("operation by rows", moved);
+    c_.traffic().near += moved.near;
+    run(x, cut, f);
+  }
+
+  /// Throws what the kernel throws, and budget_error if the window does not hold one entry with its rows
+  /// twice.
+  void by_entries(const queue& q, plans& known, const entry_pass<Device>& p, operands x, kernel f) override {
+    const far_pass_size size = detail::pass_size(c_, p, x);
+    if (size.slot == 0) return f({.operands = x.data(), .entries = p.a});
+    detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x)(f);
+  }
+
+  void by_list(const queue& q, std::span<const local_index> list, const operand& rows, const void* packed,
+               base::function_reference<void(const queue&)> run) override {
+    const std::size_t touched = list.size() * rows.row_bytes();
+    const bool far_list = c_.is_far(list.data()), far_rows = c_.is_far(rows.data),
+               far_packed = c_.is_far(packed);
+    if (touched == 0 || !(far_list || far_rows || far_packed)) return run(q);
+    const bool packs = !rows.is_written;
+    const far_traffic moved{.read = (far_list ? list.size_bytes() : 0) +
+                                    (far_packed && !packs ? touched : 0) +
+                                    (far_rows && rows.is_read ? touched : 0),
+                            .written = (packs ? far_packed : far_rows) ? touched : 0};
+    if (c_.forecast() != nullptr) return c_.forecast()->add("list of rows", moved);
+    c_.start([&] {
+      run(c_.transfers());
+      c_.count_read(moved.read);
+      c_.count_written(moved.written);
+    });
+    c_.wait();
+  }
+
+  far_traffic predicted(const queue& q, plans& known, const entry_pass<Device>& p, operands x) override {
+    const far_pass_size size = detail::pass_size(c_, p, x);
+    if (size.slot == 0) return {};
+    return detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x).moved(true);
+  }
+  std::span<const far_chunk> chunks(const queue& q, plans& known, const entry_pass<Device>& p,
+                                    operands x) override {
+    const far_pass_size size = detail::pass_size(c_, p, x);
+    return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
+  }
+
+  far_channel<Device>& channel() override { return c_; }
+  bool is_far(const void* address) const override { return c_.is_far(address); }
+  std::size_t slot_bytes() const override { return c_.slot_bytes(); }
+  far_traffic& traffic() override { return c_.traffic(); }
+  far_forecast*& forecast() override { return c_.forecast(); }
+  const memory_meter& meter() const override { return c_.meter(); }
+
+ private:
+  using key = std::tuple<const local_index*, const local_index*, std::size_t, far_pass_size>;
+  using plan_map = std::map<key, far_plan<Device>>;
+
+  static const far_plan<Device>& plan_of(const queue& q, plans& known, const entry_pass<Device>& p,
+                                         const far_pass_size& size) {
+    if (known == nullptr) known = std::make_shared<plan_map>();
+    auto& made = *static_cast<plan_map*>(known.get());
+    const key of(p.a.offsets, p.a.columns, p.number, size);
+    const auto found = made.find(of);
+    if (found != made.end()) return found->second;
+    return made.try_emplace(of, q, p.a.rows, p.a.cols, p.a.offsets, p.a.columns, size).first->second;
+  }
+  [[noreturn]] void refuse(std::size_t row) const {
+    throw_error<budget_error>({"a row of far operands takes ", row,
+                               " bytes, which a window of near memory of ", 2 * c_.slot_bytes(),
+                               " bytes does not hold twice: it must have ", 2 * row});
+  }
+  /// In chunks, which lie in a slot one operand behind the other, without gaps between rows.
+  void run(operands x, const far_row_cut& cut, kernel f) {
+    std::vector<operand> near(x.begin(), x.end());
+    std::vector<std::size_t> offsets;
+    std::size_t end = 0;
+    for (const operand& o : x) {
+      offsets.push_back(end);
+      if (detail::is_far(c_, o)) end += part_bytes(cut.most, o.row_bytes());
+    }
+    const auto rows = static_cast<std::size_t>(x[0].rows);
+    const auto begin = [&](std::size_t k) { return static_cast<local_index>(rows * k / cut.chunks); };
+    const auto place = [&](std::size_t k, std::size_t i) {
+      return c_.slot(static_cast<int>(k % 2)) + offsets[i];
+    };
+    const auto move = [&](std::size_t k, bool operand::*wanted, bool stores) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (x[i].*wanted && detail::is_far(c_, x[i]))
+          detail::move_rows(c_, x[i], begin(k), static_cast<std::size_t>(begin(k + 1) - begin(k)),
+                            place(k, i), stores);
+    };
+    run_chunks(
+        c_, cut.chunks, [&](std::size_t k) { move(k, &operand::is_read, false); },
+        [&](std::size_t k) {
+          for (std::size_t i = 0; i < x.size(); ++i) {
+            const bool far = detail::is_far(c_, x[i]);
+            near[i].data = far ? place(k, i) : x[i].row(begin(k));
+            near[i].rows = begin(k + 1) - begin(k);
+            if (far) near[i].stride = static_cast<std::ptrdiff_t>(x[i].row_bytes());
+          }
+          f({.operands = near.data(), .first_row = begin(k), .is_whole = false});
+        },
+        [&](std::size_t k) { move(k, &operand::is_written, true); });
+  }
+
+  std::shared_ptr<far_channel<Device>> channel_;
+  far_channel<Device>& c_;
+};
+
+}  // namespace partita::local
