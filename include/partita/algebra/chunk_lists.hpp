@@ -182,24 +182,22 @@ class chunk_lists {
     for (std::size_t r = 0; r < ranks_; ++r)
       some.insert(some.end(), all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j]),
                   all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j + 1]));
-    buffer<local_index, Device> list(q, some.size());
-    copy(q, std::span<const local_index>(some), list.span());
+    buffer<local_index, Device> list;
+    transfer::upload(q, some, list);
     return list;
   }
   void add_group(const mesh<Device>& m, const row_group& group, const local::needed_rows& mine,
                  const std::vector<local_index>& chunk_of) {
-    const communicator& row = m.control(axis::row);
-    const std::vector<global_index> all_chunks(ranks_, static_cast<global_index>(chunks_));
-    std::vector<global_index> wanted(ranks_ * chunks_, 0), asked(wanted.size());
+    transfer::row_lists<> lists;
+    std::vector<global_index>&wanted = lists.received, &asked = lists.sent;
+    wanted.assign(ranks_ * chunks_, 0);
     const auto list_of = [&](std::size_t r, std::size_t i) {
       return r * chunks_ + static_cast<std::size_t>(chunk_of[i]);
     };
     for (std::size_t r = 0, i = 0; r < ranks_; ++r)
       for (global_index n = group.needed[r]; n > 0; --n) ++wanted[list_of(r, i++)];
-    row.all_to_all(wanted, all_chunks, asked, all_chunks);
-
-    const std::vector<std::size_t> wanted_at = begins_of(wanted), asked_at = begins_of(asked);
-    std::vector<local_index> places(wanted_at.back()), rows(places.size()), given(asked_at.back());
+    const std::vector<std::size_t> wanted_at = begins_of(wanted);
+    std::vector<local_index> places(wanted_at.back()), rows(places.size());
     std::vector<std::size_t> next = wanted_at;
     for (std::size_t r = 0, i = 0; r < ranks_; ++r)
       for (const local_index needed : mine.of_tile[r]) {
@@ -207,16 +205,13 @@ class chunk_lists {
         places[to] = static_cast<local_index>(i++);
         rows[to] = needed;
       }
-    std::vector<global_index> asked_of_ranks;
-    for (std::size_t r = 0; r < ranks_; ++r)
-      asked_of_ranks.push_back(
-          static_cast<global_index>(asked_at[(r + 1) * chunks_] - asked_at[r * chunks_]));
-    row.all_to_all(rows, group.needed, given, asked_of_ranks);
-    for (local_index& r : given) r += group.first_row;
+    lists.exchange(m.control(axis::row), rows, group.first_row);
+    const std::vector<std::size_t> asked_at = begins_of(asked);
 
     for (std::size_t j = 0; j < chunks_; ++j) {
-      step s{
-          of_chunk(m.queue(), given, asked_at, j), of_chunk(m.queue(), places, wanted_at, j), {}, {}, {}, {}};
+      step s;
+      s.given = of_chunk(m.queue(), lists.rows, asked_at, j);
+      s.places = of_chunk(m.queue(), places, wanted_at, j);
       for (std::size_t r = 0; r < ranks_; ++r) {
         s.asked.push_back(asked[r * chunks_ + j]);
         s.wanted.push_back(wanted[r * chunks_ + j]);

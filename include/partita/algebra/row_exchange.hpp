@@ -8,6 +8,7 @@
 #include "partita/comm/mesh.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/needed_rows.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita {
 
@@ -144,22 +145,17 @@ class needed_exchange {
   };
 
   plan ask(const communicator& row, const row_group& group, const local::needed_rows& mine) {
-    const auto size = static_cast<std::size_t>(row_.size());
-    std::vector<global_index> asked(size), ones(size, 1);
-    row.all_to_all(group.needed, ones, asked, ones);
-    std::vector<local_index> wanted, rows(static_cast<std::size_t>(comm::offset_of(asked, row_.size())));
+    std::vector<local_index> wanted;
     for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
-    row.all_to_all(wanted, group.needed, rows, asked);
-    for (local_index& r : rows) r += group.first_row;
+    transfer::row_lists<> lists;
+    lists.received = group.needed;
+    lists.exchange(row, wanted, group.first_row);
     plan p;
-    p.asked = asked;
+    transfer::upload(queue_, lists.rows, p.rows);
+    p.send = transfer::elements_of(lists.sent, width_);
+    p.recv = transfer::elements_of(lists.received, width_);
+    p.asked = std::move(lists.sent);
     p.wanted = group.needed;
-    p.rows = buffer<local_index, Device>(queue_, rows.size());
-    copy(queue_, std::span<const local_index>(rows), p.rows.span());
-    for (std::size_t q = 0; q < size; ++q) {
-      p.send.push_back(asked[q] * width_);
-      p.recv.push_back(group.needed[q] * width_);
-    }
     return p;
   }
 
