@@ -58,17 +58,15 @@ class edge_spmm_plan {
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const { return schedule_->stages().predicted(); }
+  traffic predicted() const { return schedule_->stages().plan().predicted(); }
 
  private:
   void multiply(const edges& e, matrix_view<const T> x, matrix_view<T> y) {
     const T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    auto sum = stages.begin(y);
     std::size_t number = 0;
-    stages.for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
+    stages.for_stages(x, stages.begin(y), 0, [&](std::size_t, const auto& part, auto rows, T beta, auto out) {
       local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
                                     part.values_in(values, slice.heads), rows, beta, out);
     });
@@ -79,20 +77,19 @@ class edge_spmm_plan {
     T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    auto sum = stages.begin(y);
     const auto& q = stages.queue();
     std::size_t number = 0;
-    stages.for_stages(x, [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
-      T* const of_part = part.values_in(values, slice.heads);
-      if constexpr (requires { of.store(number, t, part, of_part); })
-        if (far_of(q) != nullptr) {
-          of.store(number, t, part, of_part);
-          return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice, of_part, rows,
-                                               beta, out);
-        }
-      edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
-    });
+    stages.for_stages(x, stages.begin(y), 0,
+                      [&](std::size_t t, const auto& part, auto rows, T beta, auto out) {
+                        T* const of_part = part.values_in(values, slice.heads);
+                        if constexpr (requires { of.store(number, t, part, of_part); })
+                          if (far_of(q) != nullptr) {
+                            of.store(number, t, part, of_part);
+                            return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice,
+                                                                 of_part, rows, beta, out);
+                          }
+                        edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
+                      });
     stages.finish(y);
   }
 
