@@ -9,7 +9,8 @@
 
 namespace partita::detail {
 
-/// The row exchange of X for a pattern, a layout and a width, with several heads side by side.
+/// The stages of products with a pattern, for a layout and a width, with several heads side by side; or,
+/// where sums go, with its transpose.
 ///
 /// Collective over the mesh: the constructor. Throws shape_error when the layouts cannot be multiplied or the
 /// heads do not divide the width.
@@ -17,14 +18,14 @@ template <class T, class Device>
 class edge_schedule {
  public:
   edge_schedule(sparse<T, dynamic_layout, Device> pattern, layout l, const blocking& features,
-                local_index heads, row_exchange rows)
+                local_index heads, row_exchange rows, row_flow flow = row_flow::rows_come)
       : pattern_(std::move(pattern)),
         layout_(fitting(pattern_, l)),
         features_(features),
         heads_(heads),
         head_width_(width_of(features, heads)),
         stages_({pattern_.mesh(), pattern_.row_blocking(), pattern_.col_blocking(), features,
-                 pattern_.layout(), l},
+                 pattern_.layout(), l, flow},
                 pattern_.local(), {stationary::a, rows}, entry_values::given) {
     comm::refuse_reproducible(pattern_.mesh(), "a product with edge values");
   }
