@@ -19,9 +19,6 @@
 
 namespace partita::detail {
 
-/// With which of the chunks that need it a row travels.
-enum class chunk_of_row : std::uint8_t { first, last };
-
 /// The number of chunks of a product: as many as are asked for; if that is 0, 1 without far memory, and with
 /// it so many that what the busiest rank receives for a chunk fills half of the window, but at least 2 if
 /// anything travels, and at most 32. Throws error for less than 0. With far memory and 0, collective over the
@@ -101,11 +98,11 @@ std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Devic
   return entries;
 }
 
-/// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged.
-/// Reads the structure of A once.
+/// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged:
+/// the first that needs it, or where sums go the last. Reads the structure of A once.
 template <class T, class Device>
 std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const local::csr_tiles<T, Device>& a,
-                                        std::size_t chunks, chunk_of_row which) {
+                                        std::size_t chunks, row_flow flow) {
   std::vector<local_index> found(static_cast<std::size_t>(a.widths[1]), -1);
   for (const local::csr_slice<T>& part : a.parts(1)) {
     local::far_list<local_index> offsets(static_cast<std::size_t>(part.entries.rows) + 1,
@@ -121,7 +118,7 @@ std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const loc
       };
       for (local_index e = offset_at(rows.begin); e < offset_at(rows.end); ++e) {
         local_index& chunk = found[static_cast<std::size_t>(columns[e])];
-        if (chunk < 0 || which == chunk_of_row::last) chunk = static_cast<local_index>(j);
+        if (chunk < 0 || flow == row_flow::sums_go) chunk = static_cast<local_index>(j);
       }
     }
   }
@@ -139,6 +136,8 @@ class chunk_lists {
     buffer<local_index, Device> places;  ///< of those received among all of the block, if these have chunks
     std::vector<global_index> sent, received;            ///< number of rows, of each rank
     std::vector<global_index> sent_size, received_size;  ///< elements
+    std::size_t sent_before = 0;        ///< rows that are sent in the steps of the block before
+    std::size_t received_in_block = 0;  ///< rows that are received in all of its steps
   };
   using counts = std::vector<global_index> step::*;
 
@@ -151,15 +150,12 @@ class chunk_lists {
               std::size_t chunks, row_flow flow, local_index width)
       : chunks_(chunks), ranks_(static_cast<std::size_t>(m.along(axis::row).size())), width_(width) {
     std::vector<local_index> mine;
-    if (chunks > 1)
-      mine = chunks_of_rows(m.queue(), a, chunks,
-                            flow == row_flow::rows_come ? chunk_of_row::first : chunk_of_row::last);
+    if (chunks > 1) mine = chunks_of_rows(m.queue(), a, chunks, flow);
     for (std::size_t k = 0; k < groups.size(); ++k) {
       std::vector<local_index> chunk_of(comm::total_of(groups[k].needed), 0);
-      if (groups.size() == 1 || static_cast<int>(k) == m.at().col) chunk_of = mine;
-      if (groups.size() > 1 && chunks > 1)
+      if (chunks > 1 && (groups.size() == 1 || static_cast<int>(k) == m.at().col)) chunk_of = mine;
+      if (chunks > 1 && groups.size() > 1)
         m.control(axis::col).broadcast(std::span<local_index>(chunk_of), static_cast<int>(k));
-      chunk_of.resize(comm::total_of(groups[k].needed), 0);
       add_block(m, groups[k], lists[k], chunk_of);
     }
   }
@@ -169,25 +165,6 @@ class chunk_lists {
   local_index width() const { return width_; }
   std::size_t size() const { return steps_.size(); }
   const step& operator[](std::size_t n) const { return steps_[n]; }
-
-  /// How many rows travel in the steps of block k, before step `end` of them.
-  std::size_t rows(std::size_t k, counts of, std::size_t end) const {
-    std::size_t all = 0;
-    for (std::size_t j = 0; j < end; ++j) all += comm::total_of(steps_[k * chunks_ + j].*of);
-    return all;
-  }
-  std::size_t rows(std::size_t k, counts of) const { return rows(k, of, chunks_); }
-  /// The most elements of a block, and of a step of the parity of n.
-  std::size_t most_of_block(counts of) const {
-    std::size_t most = 0;
-    for (std::size_t k = 0; k * chunks_ < size(); ++k) most = std::max(most, rows(k, of));
-    return most * static_cast<std::size_t>(width_);
-  }
-  std::size_t most_of_step(std::size_t n, counts of) const {
-    std::size_t most = 0;
-    for (; n < size(); n += 2) most = std::max(most, comm::total_of(steps_[n].*of));
-    return most * static_cast<std::size_t>(width_);
-  }
 
   /// How many messages more this rank receives in chunks than at once.
   global_index more_messages(row_flow flow) const {
@@ -238,9 +215,11 @@ class chunk_lists {
         wanted[to] = needed;
       }
     lists.exchange(m.control(axis::row), wanted, group.first_row);
-    for (std::size_t j = 0; j < chunks_; ++j) {
+    for (std::size_t j = 0, before = 0; j < chunks_; ++j) {
       step& s = steps_.emplace_back();
+      s.received_in_block = places.size();
       upload_chunk(m.queue(), lists.rows, lists.sent, j, s.rows);
+      s.sent_before = std::exchange(before, before + s.rows.size());
       if (chunks_ > 1) upload_chunk(m.queue(), places, lists.received, j, s.places);
       for (std::size_t r = 0; r < ranks_; ++r) {
         s.sent.push_back(lists.sent[r * chunks_ + j]);

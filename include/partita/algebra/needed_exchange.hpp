@@ -31,12 +31,21 @@ class needed_exchange final : public row_traffic<T> {
         steps_(*lists_),
         merged_(merged) {
     const bool come = flow == row_flow::rows_come, chunked = steps_.chunks() > 1;
-    if (chunked || !come) table_ = buffer<T, Device>(queue_, steps_.most_of_block(&step::received));
-    for (std::size_t n = 0; n < 2 && (come || chunked); ++n)
-      outgoing_[n] = buffer<T, Device>(queue_, steps_.most_of_step(n, come ? &step::sent : &step::received));
-    for (std::size_t n = 0; n < 2 && come; ++n)
-      incoming_[n] = buffer<T, Device>(queue_, steps_.most_of_step(n, &step::received));
-    if (!come) incoming_[0] = buffer<T, Device>(queue_, steps_.most_of_block(&step::sent));
+    std::size_t in_table = 0;
+    std::array<std::size_t, 2> out{}, in{};
+    for (std::size_t n = 0; n < steps_.size(); ++n) {
+      const step& s = steps_[n];
+      const std::size_t sent = comm::total_of(s.sent_size), received = comm::total_of(s.received_size);
+      if (chunked || !come) in_table = std::max(in_table, elements(s.received_in_block));
+      if (chunked || come) out[n % 2] = std::max(out[n % 2], come ? sent : received);
+      std::size_t& arriving = in[come ? n % 2 : 0];
+      arriving = std::max(arriving, come ? received : elements(s.sent_before) + sent);
+    }
+    table_ = buffer<T, Device>(queue_, in_table);
+    for (std::size_t i = 0; i < 2; ++i) {
+      outgoing_[i] = buffer<T, Device>(queue_, out[i]);
+      incoming_[i] = buffer<T, Device>(queue_, in[i]);
+    }
   }
 
   /// What has come in chunks is copied to a table, and another step can come in its place.
@@ -68,7 +77,8 @@ class needed_exchange final : public row_traffic<T> {
                        outgoing_[n % 2].data());
       from = std::as_const(outgoing_[n % 2]).span();
     }
-    send(n, from, &step::received_size, incoming_[0].span().subspan(arrived_before(n)), &step::sent_size);
+    send(n, from, &step::received_size, incoming_[0].span().subspan(elements(steps_[n].sent_before)),
+         &step::sent_size);
   }
   void finish(std::size_t k, matrix_view<T> y) override {
     for (request& r : requests_) r.wait();
@@ -78,11 +88,9 @@ class needed_exchange final : public row_traffic<T> {
         const step& s = steps_[n];
         const auto first = static_cast<std::size_t>(comm::offset_of(s.sent, static_cast<int>(r))),
                    count = static_cast<std::size_t>(s.sent[r]);
-        const T* const from = std::as_const(incoming_[0]).data() + arrived_before(n);
+        const T* const from = std::as_const(incoming_[0]).data() + elements(s.sent_before + first);
         if constexpr (requires(T sum) { sum += sum; })  // not where numbers are stored only
-          if (count > 0)
-            local::add_rows(queue_, from + first * static_cast<std::size_t>(steps_.width()),
-                            s.rows.span().subspan(first, count), y);
+          if (count > 0) local::add_rows(queue_, from, s.rows.span().subspan(first, count), y);
       }
   }
 
@@ -100,14 +108,8 @@ class needed_exchange final : public row_traffic<T> {
     return {rows, static_cast<local_index>(count), steps_.width(), steps_.width()};
   }
   /// All needed rows for the block of step n, in rank order.
-  matrix_view<T> table(std::size_t n) {
-    return view(table_.data(), steps_.rows(n / steps_.chunks(), &step::received));
-  }
-  /// The elements that arrive in the steps of the same block before step n.
-  std::size_t arrived_before(std::size_t n) const {
-    return steps_.rows(n / steps_.chunks(), &step::sent, n % steps_.chunks()) *
-           static_cast<std::size_t>(steps_.width());
-  }
+  matrix_view<T> table(std::size_t n) { return view(table_.data(), steps_[n].received_in_block); }
+  std::size_t elements(std::size_t rows) const { return rows * static_cast<std::size_t>(steps_.width()); }
 
   communicator row_;
   device_queue<Device> queue_;
