@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The stages of Y = A X on one rank, as algebra/spmm_schedule.hpp runs them with whole blocks exchanged.
+/// The stages of Y = A X on one rank, as algebra/product_stages.hpp runs them with whole blocks exchanged.
 
 #include <string>
 #include <vector>

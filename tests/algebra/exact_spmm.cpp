@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a reproducible mesh A X and A^T X have the same bits everywhere, with the closed form's words.
-#include "partita/algebra/exact_spmm.hpp"
+#include "partita/algebra/exact_sums.hpp"
 
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -16,11 +15,9 @@
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/index_reader.hpp"
 #include "partita/memory/large_list.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita::detail {
-
-/// With which of the chunks that need it a row travels.
-enum class chunk_of_row : std::uint8_t { first, last };
 
 /// The number of chunks of a product: as many as are asked for; if that is 0, 1 without far memory, and with
 /// it so many that what the busiest rank receives for a chunk fills half of the window, but at least 2 if
@@ -41,18 +38,46 @@ std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t recei
 inline interval rows_of_chunk(local_index rows, std::size_t j, std::size_t chunks) {
   return base::part_of({0, rows}, static_cast<global_index>(j), static_cast<global_index>(chunks));
 }
-/// Calls kernel(part) for the parts of a tile that are in chunk j of its rows; of a tile without rows, in
-/// chunk 0.
-template <class T, class Kernel>
-void for_chunk(const local::csr_slices<T>& parts, std::size_t j, std::size_t chunks, const Kernel& kernel) {
-  const interval rows = rows_of_chunk(parts.shape->rows, j, chunks);
-  for (const local::csr_slice<T>& part : parts) {
-    const auto some = part.between(static_cast<local_index>(rows.begin), static_cast<local_index>(rows.end));
-    if (some.entries.rows > 0 || (j == 0 && parts.shape->rows == 0)) kernel(some);
+/// The parts of a tile that are in chunk j of its rows, as a range that is its own iterator; of a tile
+/// without rows, in chunk 0.
+template <class T>
+class chunk_slices {
+ public:
+  /// `entries`: how many each of these parts has, if they are known.
+  chunk_slices(local::csr_slices<T> parts, std::size_t j, std::size_t chunks,
+               std::span<const local_index> entries = {})
+      : parts_(parts), rows_(rows_of_chunk(parts.shape->rows, j, chunks)), first_(j == 0), entries_(entries) {
+    find();
   }
-}
+  const chunk_slices& begin() const { return *this; }
+  std::default_sentinel_t end() const { return {}; }
+  const local::csr_slice<T>& operator*() const { return part_; }
+  chunk_slices& operator++() {
+    ++parts_;
+    find();
+    return *this;
+  }
+  bool operator==(std::default_sentinel_t end) const { return parts_ == end; }
 
-/// The number of entries of each part that for_chunk visits, chunk by chunk. Synchronises with the device.
+ private:
+  void find() {
+    for (; parts_ != end(); ++parts_) {
+      part_ = (*parts_).between(static_cast<local_index>(rows_.begin), static_cast<local_index>(rows_.end));
+      if (part_.entries.rows == 0 && !(first_ && parts_.shape->rows == 0)) continue;
+      if (!entries_.empty()) part_.entries.entries = entries_.front();
+      if (!entries_.empty()) entries_ = entries_.subspan(1);
+      return;
+    }
+  }
+
+  local::csr_slices<T> parts_;
+  interval rows_;
+  bool first_;
+  std::span<const local_index> entries_;
+  local::csr_slice<T> part_;
+};
+
+/// The number of entries of each of these parts, chunk by chunk. Synchronises with the device.
 template <class T, class Device>
 std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Device>& q,
                                                         const local::csr_slices<T>& parts,
@@ -64,19 +89,19 @@ std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Devic
     return value;
   };
   for (std::size_t j = 0; j < chunks; ++j)
-    for_chunk(parts, j, chunks, [&](const local::csr_slice<T>& part) {
+    for (const local::csr_slice<T>& part : chunk_slices<T>(parts, j, chunks)) {
       const local_index* const offsets = part.entries.offsets;
       const local_index rows = part.entries.rows;
       entries[j].push_back(rows == 0 ? 0 : read(offsets + rows) - read(offsets));
-    });
+    }
   return entries;
 }
 
-/// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged.
-/// Reads the structure of A once.
+/// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged:
+/// the first that needs it, or where sums go the last. Reads the structure of A once.
 template <class T, class Device>
 std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const local::csr_tiles<T, Device>& a,
-                                        std::size_t chunks, chunk_of_row which) {
+                                        std::size_t chunks, row_flow flow) {
   std::vector<local_index> found(static_cast<std::size_t>(a.widths[1]), -1);
   for (const local::csr_slice<T>& part : a.parts(1)) {
     local::large_list<local_index> offsets(static_cast<std::size_t>(part.entries.rows) + 1,
@@ -92,82 +117,68 @@ std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const loc
       };
       for (local_index e = offset_at(rows.begin); e < offset_at(rows.end); ++e) {
         local_index& chunk = found[static_cast<std::size_t>(columns[e])];
-        if (chunk < 0 || which == chunk_of_row::last) chunk = static_cast<local_index>(j);
+        if (chunk < 0 || flow == row_flow::sums_go) chunk = static_cast<local_index>(j);
       }
     }
   }
   return found;
 }
 
-/// Which rows travel for each chunk of each group of tiles. Chunk j of group k is step k K + j of K chunks.
+/// Which needed rows travel for each chunk of each block of A: chunk j of block k in step k J + j, of J
+/// chunks; a row with the first chunk that needs it. Sums for these rows go the other way, each with the last
+/// chunk that adds to it.
 template <class Device>
 class chunk_lists {
  public:
   struct step {
-    buffer<local_index, Device> given;   ///< rows of this rank's block, for rank 0, then rank 1, ...
-    buffer<local_index, Device> places;  ///< of the rows of rank 0, then rank 1, ... among all needed rows
-    std::vector<global_index> asked, wanted;  ///< number of rows that each rank needs, and is needed of it
-    std::vector<global_index> given_size, wanted_size;  ///< elements
+    buffer<local_index, Device> rows;    ///< of this rank's block that are sent, to rank 0, then 1, ...
+    buffer<local_index, Device> places;  ///< of those received among all of the block, if these have chunks
+    std::vector<global_index> sent, received;            ///< number of rows, of each rank
+    std::vector<global_index> sent_size, received_size;  ///< elements
+    std::size_t sent_before = 0;        ///< rows that are sent in the steps of the block before
+    std::size_t received_in_block = 0;  ///< rows that are received in all of its steps
   };
+  using counts = std::vector<global_index> step::*;
 
-  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for group k; chunk_of[k][i]:
-  /// the chunk of the i-th of these. `entries`: entries_of_chunks of the one group that there is, or nothing.
-  /// Collective along row, on which index lists travel.
+  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for block k. `a`: its tiles,
+  /// with the remote ones merged if there are several chunks. Collective along row and, with several chunks
+  /// and blocks, along col. What travels: the lists of rows, and the chunk of each row.
+  template <class T>
   chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
-              const std::vector<local::needed_rows>& lists,
-              const std::vector<std::vector<local_index>>& chunk_of, std::size_t chunks, local_index width,
-              std::vector<std::vector<local_index>> entries)
-      : chunks_(chunks),
-        ranks_(static_cast<std::size_t>(m.along(axis::row).size())),
-        width_(width),
-        entries_(std::move(entries)) {
-    for (std::size_t k = 0; k < groups.size(); ++k) add_group(m, groups[k], lists[k], chunk_of[k]);
+              const std::vector<local::needed_rows>& lists, const local::csr_tiles<T, Device>& a,
+              std::size_t chunks, row_flow flow, local_index width)
+      : chunks_(chunks), ranks_(static_cast<std::size_t>(m.along(axis::row).size())), width_(width) {
+    std::vector<local_index> mine;
+    if (chunks > 1) mine = chunks_of_rows(m.queue(), a, chunks, flow);
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      std::vector<local_index> chunk_of(comm::total_of(groups[k].needed), 0);
+      if (chunks > 1 && (groups.size() == 1 || static_cast<int>(k) == m.at().col)) chunk_of = mine;
+      if (chunks > 1 && groups.size() > 1)
+        m.control(axis::col).broadcast(std::span<local_index>(chunk_of), static_cast<int>(k));
+      add_block(m, groups[k], lists[k], chunk_of);
+    }
   }
 
   std::size_t chunks() const { return chunks_; }
   std::size_t ranks() const { return ranks_; }
   local_index width() const { return width_; }
-  std::size_t group_count() const { return steps_.size() / chunks_; }
   std::size_t size() const { return steps_.size(); }
   const step& operator[](std::size_t n) const { return steps_[n]; }
 
-  /// for_chunk for the chunk of step n, with the numbers of entries where they are known.
-  template <class T, class Kernel>
-  void for_parts(const local::csr_slices<T>& remote, std::size_t n, const Kernel& kernel) const {
-    std::size_t i = 0;
-    for_chunk(remote, n % chunks_, chunks_, [&](local::csr_slice<T> part) {
-      if (!entries_.empty()) part.entries.entries = entries_[n][i++];
-      kernel(part);
-    });
-  }
-
-  /// Needed rows of a group, and rows that others need of this rank for it.
-  std::size_t wanted_rows(std::size_t k) const { return sum_over_chunks(k, &step::places); }
-  std::size_t given_rows(std::size_t k) const { return sum_over_chunks(k, &step::given); }
-  /// The largest of these over the steps (of the parity of n).
-  std::size_t most(std::size_t n, buffer<local_index, Device> step::*list) const {
-    std::size_t rows = 0;
-    for (; n < steps_.size(); n += 2) rows = std::max(rows, (steps_[n].*list).size());
-    return rows;
-  }
-  /// How many messages more arrive in chunks than at once, of rows, or (asked) of sums.
-  global_index more_messages(std::vector<global_index> step::*counts) const {
+  /// How many messages more this rank receives in chunks than at once.
+  global_index more_messages(row_flow flow) const {
+    const counts of = flow == row_flow::rows_come ? &step::received_size : &step::sent_size;
     global_index more = 0;
-    for (std::size_t k = 0; k < group_count() && width_ > 0; ++k)
+    for (std::size_t k = 0; k < size(); k += chunks_)
       for (std::size_t r = 0; r < ranks_; ++r) {
         global_index messages = 0;
-        for (std::size_t j = 0; j < chunks_; ++j) messages += (steps_[k * chunks_ + j].*counts)[r] > 0;
+        for (std::size_t j = 0; j < chunks_; ++j) messages += (steps_[k + j].*of)[r] > 0;
         more += std::max<global_index>(messages - 1, 0);
       }
     return more;
   }
 
  private:
-  std::size_t sum_over_chunks(std::size_t k, buffer<local_index, Device> step::*list) const {
-    std::size_t rows = 0;
-    for (std::size_t j = 0; j < chunks_; ++j) rows += (steps_[k * chunks_ + j].*list).size();
-    return rows;
-  }
   /// Where the lists of rank r for chunk j begin, for all r and j in this order, given their lengths.
   static std::vector<std::size_t> begins_of(const std::vector<global_index>& lengths) {
     std::vector<std::size_t> begins{0};
@@ -175,81 +186,52 @@ class chunk_lists {
     return begins;
   }
   /// The lists of all ranks for chunk j.
-  buffer<local_index, Device> of_chunk(const device_queue<Device>& q, const std::vector<local_index>& all,
-                                       const std::vector<std::size_t>& begins, std::size_t j) const {
+  void upload_chunk(const device_queue<Device>& q, const std::vector<local_index>& all,
+                    const std::vector<global_index>& lengths, std::size_t j,
+                    buffer<local_index, Device>& to) const {
+    const std::vector<std::size_t> begins = begins_of(lengths);
     std::vector<local_index> some;
     for (std::size_t r = 0; r < ranks_; ++r)
       some.insert(some.end(), all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j]),
                   all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j + 1]));
-    buffer<local_index, Device> list(q, some.size());
-    copy(q, std::span<const local_index>(some), list.span());
-    return list;
+    transfer::upload(q, some, to);
   }
-  void add_group(const mesh<Device>& m, const row_group& group, const local::needed_rows& mine,
+  void add_block(const mesh<Device>& m, const row_group& group, const local::needed_rows& mine,
                  const std::vector<local_index>& chunk_of) {
-    const communicator& row = m.control(axis::row);
-    const std::vector<global_index> all_chunks(ranks_, static_cast<global_index>(chunks_));
-    std::vector<global_index> wanted(ranks_ * chunks_, 0), asked(wanted.size());
     const auto list_of = [&](std::size_t r, std::size_t i) {
       return r * chunks_ + static_cast<std::size_t>(chunk_of[i]);
     };
+    transfer::row_lists<> lists;
+    lists.received.assign(ranks_ * chunks_, 0);
     for (std::size_t r = 0, i = 0; r < ranks_; ++r)
-      for (global_index n = group.needed[r]; n > 0; --n) ++wanted[list_of(r, i++)];
-    row.all_to_all(wanted, all_chunks, asked, all_chunks);
-
-    const std::vector<std::size_t> wanted_at = begins_of(wanted), asked_at = begins_of(asked);
-    std::vector<local_index> places(wanted_at.back()), rows(places.size()), given(asked_at.back());
-    std::vector<std::size_t> next = wanted_at;
+      for (global_index n = group.needed[r]; n > 0; --n) ++lists.received[list_of(r, i++)];
+    std::vector<std::size_t> next = begins_of(lists.received);
+    std::vector<local_index> places(next.back()), wanted(next.back());
     for (std::size_t r = 0, i = 0; r < ranks_; ++r)
       for (const local_index needed : mine.of_tile[r]) {
         const std::size_t to = next[list_of(r, i)]++;
         places[to] = static_cast<local_index>(i++);
-        rows[to] = needed;
+        wanted[to] = needed;
       }
-    std::vector<global_index> asked_of_ranks;
-    for (std::size_t r = 0; r < ranks_; ++r)
-      asked_of_ranks.push_back(
-          static_cast<global_index>(asked_at[(r + 1) * chunks_] - asked_at[r * chunks_]));
-    row.all_to_all(rows, group.needed, given, asked_of_ranks);
-    for (local_index& r : given) r += group.first_row;
-
-    for (std::size_t j = 0; j < chunks_; ++j) {
-      step s{
-          of_chunk(m.queue(), given, asked_at, j), of_chunk(m.queue(), places, wanted_at, j), {}, {}, {}, {}};
+    lists.exchange(m.control(axis::row), wanted, group.first_row);
+    for (std::size_t j = 0, before = 0; j < chunks_; ++j) {
+      step& s = steps_.emplace_back();
+      s.received_in_block = places.size();
+      upload_chunk(m.queue(), lists.rows, lists.sent, j, s.rows);
+      s.sent_before = std::exchange(before, before + s.rows.size());
+      if (chunks_ > 1) upload_chunk(m.queue(), places, lists.received, j, s.places);
       for (std::size_t r = 0; r < ranks_; ++r) {
-        s.asked.push_back(asked[r * chunks_ + j]);
-        s.wanted.push_back(wanted[r * chunks_ + j]);
-        s.given_size.push_back(s.asked.back() * width_);
-        s.wanted_size.push_back(s.wanted.back() * width_);
+        s.sent.push_back(lists.sent[r * chunks_ + j]);
+        s.received.push_back(lists.received[r * chunks_ + j]);
       }
-      steps_.push_back(std::move(s));
+      s.sent_size = transfer::elements_of(s.sent, width_);
+      s.received_size = transfer::elements_of(s.received, width_);
     }
   }
 
   std::size_t chunks_, ranks_;
   local_index width_;
-  std::vector<std::vector<local_index>> entries_;
   std::vector<step> steps_;
 };
-
-/// The lists of a product whose remote tiles are merged in `a`. Collective along row and col.
-template <class T, class Device>
-chunk_lists<Device> make_chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
-                                     const std::vector<local::needed_rows>& lists,
-                                     const local::csr_tiles<T, Device>& a, std::size_t chunks,
-                                     chunk_of_row which, local_index width) {
-  const auto& q = m.queue();
-  std::vector<local_index> mine = chunks_of_rows(q, a, chunks, which);
-  if (groups.size() == 1)
-    return {m, groups, lists, {std::move(mine)}, chunks, width, entries_of_chunks(q, a.parts(1), chunks)};
-  std::vector<std::vector<local_index>> of_groups;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto needed = static_cast<std::size_t>(
-        std::accumulate(groups[g].needed.begin(), groups[g].needed.end(), global_index{0}));
-    of_groups.push_back(static_cast<int>(g) == m.at().col ? mine : std::vector<local_index>(needed));
-    m.control(axis::col).broadcast(std::span<local_index>(of_groups.back()), static_cast<int>(g));
-  }
-  return {m, groups, lists, of_groups, chunks, width, {}};
-}
 
 }  // namespace partita::detail

@@ -9,7 +9,8 @@
 
 namespace partita::detail {
 
-/// The row exchange of X for a pattern, a layout and a width, with several heads side by side.
+/// The stages of products with a pattern, for a layout and a width, with several heads side by side; or,
+/// where sums go, with its transpose.
 ///
 /// Collective over the mesh: the constructor. Throws shape_error when the layouts cannot be multiplied or the
 /// heads do not divide the width.
@@ -17,14 +18,15 @@ template <class T, class Device>
 class edge_schedule {
  public:
   edge_schedule(sparse<T, dynamic_layout, Device> pattern, layout l, const blocking& features,
-                local_index heads, row_exchange rows)
+                local_index heads, row_exchange rows, row_flow flow = row_flow::rows_come)
       : pattern_(std::move(pattern)),
         layout_(fitting(pattern_, l)),
         features_(features),
         heads_(heads),
         head_width_(width_of(features, heads)),
-        stages_(pattern_.mesh(), pattern_.local(), pattern_.row_blocking(), pattern_.col_blocking(), features,
-                pattern_.layout(), l, {stationary::a, rows}, entry_values::given) {
+        stages_({pattern_.mesh(), pattern_.row_blocking(), pattern_.col_blocking(), features,
+                 pattern_.layout(), l, flow},
+                pattern_.local(), {stationary::a, rows}, entry_values::given) {
     comm::refuse_reproducible(pattern_.mesh(), "a product with edge values");
   }
 
@@ -32,8 +34,8 @@ class edge_schedule {
   const blocking& features() const { return features_; }
   layout operands() const { return layout_; }
   local_index heads() const { return heads_; }
-  spmm_schedule<T, Device>& stages() { return stages_; }
-  const spmm_schedule<T, Device>& stages() const { return stages_; }
+  product_stages<T, Device>& stages() { return stages_; }
+  const product_stages<T, Device>& stages() const { return stages_; }
 
   /// The layout in which Y's rows are needed next to X: all of A's rows, and the columns of X multiplied
   /// here.
@@ -47,7 +49,7 @@ class edge_schedule {
   /// The position of the visited columns within the heads of e.
   local::head_slice slice(const edge_matrix<T, Device>& e) const {
     if (e.heads() == 0) return {0, head_width_, 0};
-    const auto first = static_cast<local_index>(stages_.columns().begin);
+    const auto first = static_cast<local_index>(stages_.plan().columns().begin);
     return {e.heads(), head_width_, first - e.first_head() * head_width_};
   }
 
@@ -93,7 +95,7 @@ class edge_schedule {
   layout layout_;
   blocking features_;
   local_index heads_, head_width_;
-  spmm_schedule<T, Device> stages_;
+  product_stages<T, Device> stages_;
 };
 
 /// Redistributes Y to the layout spread(), unless it is already in it.

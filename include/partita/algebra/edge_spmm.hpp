@@ -59,17 +59,15 @@ class edge_spmm_plan {
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const { return schedule_->stages().predicted(); }
+  traffic predicted() const { return schedule_->stages().plan().predicted(); }
 
  private:
   void multiply(const edges& e, matrix_view<const T> x, matrix_view<T> y) {
     const T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    auto sum = stages.begin(y);
     std::size_t number = 0;
-    stages.for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
+    stages.for_stages(x, stages.begin(y), 0, [&](std::size_t, const auto& part, auto rows, T beta, auto out) {
       local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
                                     part.values_in(values, slice.heads), rows, beta, out);
     });
@@ -80,19 +78,18 @@ class edge_spmm_plan {
     T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    auto sum = stages.begin(y);
     const auto& q = stages.queue();
     std::size_t number = 0;
-    stages.for_stages(x, [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
-      T* const of_part = part.values_in(values, slice.heads);
-      if constexpr (requires { of.store(number, t, part, of_part); })
-        local::chunked::edge_apply_multiply(
-            q, e.passes(), number++, part.entries, slice, of(t, part),
-            [&](std::size_t n) { of.store(n, t, part, of_part); }, of_part, rows, beta, out);
-      else
-        edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
-    });
+    stages.for_stages(
+        x, stages.begin(y), 0, [&](std::size_t t, const auto& part, auto rows, T beta, auto out) {
+          T* const of_part = part.values_in(values, slice.heads);
+          if constexpr (requires { of.store(number, t, part, of_part); })
+            local::chunked::edge_apply_multiply(
+                q, e.passes(), number++, part.entries, slice, of(t, part),
+                [&](std::size_t n) { of.store(n, t, part, of_part); }, of_part, rows, beta, out);
+          else
+            edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
+        });
     stages.finish(y);
   }
 
@@ -117,73 +114,44 @@ class transposed_edge_spmm_plan {
   using edges = edge_matrix<T, Device>;
 
   /// For the pattern, width and heads of another plan.
-  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like)
-      : schedule_(like.schedule_),
-        pattern_(schedule_->pattern().local()),
-        spread_(*schedule_),
-        return_rows_(mesh(), schedule_->pattern().col_blocking(), schedule_->features(),
-                     {partition::column_cut(schedule_->pattern().layout()), schedule_->spread().cols},
-                     schedule_->operands()) {
-    const global_index width = return_rows_.old_block().cols.size();
-    global_index columns = 0;
-    for (const local_index w : pattern_->widths) {
-      columns += w;
-      counts_.push_back(w * width);
-    }
+  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like) {
+    const auto& other = *like.schedule_;
+    schedule_ = std::make_unique<detail::edge_schedule<T, Device>>(
+        other.pattern(), other.operands(), other.features(), other.heads(), row_exchange::full,
+        detail::row_flow::sums_go);
+    const auto& q = schedule_->stages().queue();
+    const auto& tiles = schedule_->stages().plan().a();
     std::size_t number = 0;
-    for (std::size_t t = 0; t < pattern_->count(); ++t)
-      for (const local::csr_slice<T>& part : pattern_->parts(t))
-        passes_.prepare_inverse(mesh().queue(), number++, part.entries);
-    partial_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(columns * width));
-    mine_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
+    for (std::size_t t = 0; t < tiles.count(); ++t)
+      for (const local::csr_slice<T>& part : tiles.parts(t))
+        passes_.prepare_inverse(q, number++, part.entries);
   }
 
   /// x = e^T y.
   template <layout Y, layout X>
   void operator()(const edges& e, const dense<T, Y, Device>& y, dense<T, X, Device>& x) {
     schedule_->require(e, x, y);
-    const auto& q = mesh().queue();
-    const matrix_view<const T> rows = spread_(y.local());  // (A's rows, columns here)
-    const local::head_slice slice = schedule_->slice(e);
-    T* to = partial_.data();
-    std::size_t number = 0;
-    for (std::size_t t = 0; t < pattern_->count(); ++t) {
-      const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
-      for (const local::csr_slice<T>& part : pattern_->parts(t))
-        local::chunked::edge_multiply_transposed(q, passes_, number++, part.entries, slice,
-                                                 part.values_in(e.values().data(), slice.heads),
-                                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
-      to += counts_[t];
-    }
-    const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());
-    const matrix_view<T> mine{mine_.data(), height, rows.cols, rows.cols};
-    if (counts_.size() > 1)
-      mesh().along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
-    else
-      local::chunked::copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
-    return_rows_(mine, x.local());
+    multiply(e, y.local(), x.local());
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const {
-    comm::collective sums;
-    sums.kind = operation::reduce_scatter;
-    sums.count = return_rows_.old_block().size();
-    const int ranks = static_cast<int>(counts_.size());
-    return spread_.predicted() + received(sums, ranks > 1 ? mesh().at().row : 0, ranks) +
-           return_rows_.predicted();
-  }
+  traffic predicted() const { return schedule_->stages().plan().predicted(); }
 
  private:
-  const partita::mesh<Device>& mesh() const { return schedule_->pattern().mesh(); }
+  void multiply(const edges& e, matrix_view<const T> y, matrix_view<T> x) {
+    const T* const values = e.values().data();
+    const local::head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    std::size_t number = 0;
+    stages.for_stages(y, stages.begin(x), 0, [&](std::size_t, const auto& part, auto rows, T beta, auto out) {
+      local::chunked::edge_multiply_transposed(stages.queue(), passes_, number++, part.entries, slice,
+                                               part.values_in(values, slice.heads), rows, beta, out);
+    });
+    stages.finish(x);
+  }
 
-  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
-  std::shared_ptr<const local::csr_tiles<T, Device>> pattern_;
-  detail::spread_rows<T, Device> spread_;
-  redistribution<T, Device> return_rows_;
-  std::vector<global_index> counts_;
+  std::unique_ptr<detail::edge_schedule<T, Device>> schedule_;
   local::entry_passes<Device> passes_;  ///< over the parts of all tiles
-  buffer<T, Device> partial_, mine_;
 };
 
 }  // namespace partita

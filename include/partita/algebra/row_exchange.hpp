@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The exchange of rows of X along the row axis.
+/// The exchange of rows of X, or of sums of rows of Y, along the row axis.
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
-#include "partita/local/kernels.hpp"
-#include "partita/matrix/needed_rows.hpp"
+#include "partita/local/view.hpp"
 
 namespace partita {
 
@@ -17,17 +18,43 @@ enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware };
 
 namespace detail {
 
-/// The row blocks of X for group k of tiles: this rank's sub-block, from which other ranks may need rows, and
-/// the rows per rank of the row axis.
+/// Rows of X come before a product's kernels, or sums of rows of Y go after them.
+enum class row_flow : std::uint8_t { rows_come, sums_go };
+
+/// The row blocks of X for block k of A (of Y, for products with A^T): this rank's sub-block, from which
+/// other ranks may need rows, and the rows per rank of the row axis.
 struct row_group {
   local_index first_row = 0;         ///< of this rank's sub-block, within its block of X
   std::vector<global_index> rows;    ///< of each rank's sub-block, along the row axis
   std::vector<global_index> needed;  ///< of those, how many this rank receives from each; none from itself
 };
 
-/// Sub-blocks are broadcast stage by stage, double-buffered: one is in flight while the other multiplies.
+/// What travels along the row axis for the tiles of A, in steps that all ranks start in the same order, as
+/// many for each block of A. Rows of X come by start and arrive; sums go by leave and finish.
+template <class T>
+class row_traffic {
+ public:
+  virtual ~row_traffic() = default;
+
+  /// So many steps may be under way while the rows of another one are used.
+  virtual std::size_t ahead() const { return 1; }
+  /// Begins to send the rows of x that travel in step n.
+  virtual void start(std::size_t n, matrix_view<const T> x) = 0;
+  /// The rows for tile t that have come in step n and, for the same block, before it.
+  virtual matrix_view<const T> arrive(std::size_t n, std::size_t t) = 0;
+
+  /// Where the sums of tile t that go in step n are written; and begins to send them, to their rows of
+  /// `sums`.
+  virtual matrix_view<T> sums(std::size_t n, std::size_t t) = 0;
+  virtual void leave(std::size_t n, std::size_t t, matrix_view<T> sums) = 0;
+  /// The sums of all ranks for block k are in their rows of `sums`.
+  virtual void finish(std::size_t k, matrix_view<T> sums) = 0;
+};
+
+/// Whole sub-blocks, those of one rank in each step: they are broadcast, or summed to that rank. Double
+/// buffered: one is in flight while the other multiplies.
 template <class T, class Device>
-class whole_exchange {
+class whole_exchange final : public row_traffic<T> {
  public:
   whole_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, local_index width)
       : row_(m.along(axis::row)), groups_(groups), width_(width) {
@@ -37,137 +64,45 @@ class whole_exchange {
     for (auto& b : buffers_) b = buffer<T, Device>(m.queue(), static_cast<std::size_t>(largest * width));
   }
 
-  /// Starts the broadcast of rank r's sub-block for group k.
-  void start(std::size_t k, int r, matrix_view<const T> x) {
-    const std::span<const T> mine(x.row_data(groups_[k].first_row), size(k, row_.rank()));
-    requests_[stage(k, r) % 2] =
-        row_.start_broadcast(mine, std::span<T>(buffers_[stage(k, r) % 2].data(), size(k, r)), r);
+  void start(std::size_t n, matrix_view<const T> x) override {
+    const row_group& group = groups_[n / steps_of_block()];
+    const std::size_t root = n % steps_of_block();
+    const std::span<const T> mine(x.row_data(group.first_row), elements(group, own()));
+    requests_[n % 2] = row_.start_broadcast(mine, buffers_[n % 2].span().first(elements(group, root)),
+                                            static_cast<int>(root));
   }
-  /// Rows of rank r's sub-block, as wide as X.
-  matrix_view<const T> arrive(std::size_t k, int r) {
-    requests_[stage(k, r) % 2].wait();
-    return {buffers_[stage(k, r) % 2].data(),
-            static_cast<local_index>(groups_[k].rows[static_cast<std::size_t>(r)]), width_, width_};
+  matrix_view<const T> arrive(std::size_t n, std::size_t t) override { return sums(n, t); }
+
+  matrix_view<T> sums(std::size_t n, std::size_t t) override {
+    requests_[n % 2].wait();
+    const row_group& group = groups_[n / steps_of_block()];
+    return {buffers_[n % 2].data(), static_cast<local_index>(group.rows[t]), width_, width_};
+  }
+  void leave(std::size_t n, std::size_t t, matrix_view<T> sums) override {
+    const row_group& group = groups_[n / steps_of_block()];
+    const std::size_t size = elements(group, t);
+    counts_[n % 2].assign(steps_of_block(), 0);
+    counts_[n % 2][t] = static_cast<global_index>(size);
+    requests_[n % 2] =
+        row_.start_reduce_scatter(std::as_const(buffers_[n % 2]).span().first(size), counts_[n % 2],
+                                  std::span<T>(sums.row_data(group.first_row), t == own() ? size : 0));
+  }
+  void finish(std::size_t, matrix_view<T>) override {
+    for (request& r : requests_) r.wait();
   }
 
  private:
-  std::size_t stage(std::size_t k, int r) const {
-    return k * static_cast<std::size_t>(row_.size()) + static_cast<std::size_t>(r);
-  }
-  std::size_t size(std::size_t k, int r) const {
-    return static_cast<std::size_t>(groups_[k].rows[static_cast<std::size_t>(r)] * width_);
+  std::size_t steps_of_block() const { return static_cast<std::size_t>(row_.size()); }
+  std::size_t own() const { return static_cast<std::size_t>(row_.rank()); }
+  std::size_t elements(const row_group& group, std::size_t r) const {
+    return static_cast<std::size_t>(group.rows[r] * width_);
   }
 
   communicator row_;
   std::vector<row_group> groups_;
   local_index width_;
   std::array<buffer<T, Device>, 2> buffers_;
-  std::array<request, 2> requests_;
-};
-
-/// The needed rows, packed, in one all-to-all per group; or, the other way, sums for the needed rows, which
-/// their owners add. The index lists are exchanged once, by the constructor.
-template <class T, class Device>
-class needed_exchange {
- public:
-  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for group k.
-  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups,
-                  std::vector<local::needed_rows> lists, local_index width)
-      : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
-    std::size_t most_given = 0, most_taken = 0;
-    for (std::size_t k = 0; k < groups.size(); ++k) {
-      plans_.push_back(ask(m.control(axis::row), groups[k], lists[k]));
-      most_given = std::max(most_given, plans_.back().rows.size());
-      most_taken =
-          std::max(most_taken, static_cast<std::size_t>(comm::offset_of(groups[k].needed, row_.size())));
-    }
-    for (auto& b : outgoing_) b = buffer<T, Device>(m.queue(), most_given * static_cast<std::size_t>(width));
-    for (auto& b : incoming_) b = buffer<T, Device>(m.queue(), most_taken * static_cast<std::size_t>(width));
-  }
-
-  void start(std::size_t k, matrix_view<const T> x) {
-    plan& p = plans_[k];
-    local::pack_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
-    requests_[k % 2] = row_.start_all_to_all(
-        std::span<const T>(outgoing_[k % 2].data(),
-                           static_cast<std::size_t>(comm::offset_of(p.send, row_.size()))),
-        p.send,
-        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.recv, row_.size()))),
-        p.recv);
-  }
-  /// The needed rows of all ranks for group k, in rank order.
-  matrix_view<const T> arrive(std::size_t k) {
-    requests_[k % 2].wait();
-    const auto rows = static_cast<local_index>(comm::offset_of(plans_[k].wanted, row_.size()));
-    return {incoming_[k % 2].data(), rows, width_, width_};
-  }
-  /// The needed rows of rank r's sub-block.
-  matrix_view<const T> arrive(std::size_t k, int r) {
-    requests_[k % 2].wait();
-    const plan& p = plans_[k];
-    const auto rows = static_cast<local_index>(p.wanted[static_cast<std::size_t>(r)]);
-    return {incoming_[k % 2].data() + comm::offset_of(p.recv, r), rows, width_, width_};
-  }
-
-  /// Where this rank puts its sums for the needed rows of all ranks for group k, in rank order.
-  matrix_view<T> sums(std::size_t k) {
-    const auto rows = static_cast<local_index>(comm::offset_of(plans_[k].wanted, row_.size()));
-    return {incoming_[k % 2].data(), rows, width_, width_};
-  }
-  void start_sums(std::size_t k) {
-    plan& p = plans_[k];
-    const auto sent = static_cast<std::size_t>(comm::offset_of(p.recv, row_.size())),
-               here = static_cast<std::size_t>(comm::offset_of(p.send, row_.size()));
-    requests_[k % 2] = row_.start_all_to_all(std::span<const T>(incoming_[k % 2].data(), sent), p.recv,
-                                             std::span<T>(outgoing_[k % 2].data(), here), p.send);
-  }
-  /// Adds the sums of the other ranks to their rows of this rank's block y, in rank order.
-  void add_sums(std::size_t k, matrix_view<T> y) {
-    requests_[k % 2].wait();
-    const plan& p = plans_[k];
-    const T* from = outgoing_[k % 2].data();
-    std::size_t first = 0;
-    for (std::size_t r = 0; r < p.asked.size(); ++r) {
-      const auto count = static_cast<std::size_t>(p.asked[r]);
-      local::add_rows(queue_, from, p.rows.span().subspan(first, count), y);
-      from += p.send[r];
-      first += count;
-    }
-  }
-
- private:
-  struct plan {
-    buffer<local_index, Device> rows;  ///< rows of the local block of X to send, to rank 0, then rank 1, ...
-    std::vector<global_index> asked;   ///< number of rows sent to each rank
-    std::vector<global_index> wanted;  ///< number of rows received from each rank
-    std::vector<global_index> send, recv;  ///< elements
-  };
-
-  plan ask(const communicator& row, const row_group& group, const local::needed_rows& mine) {
-    const auto size = static_cast<std::size_t>(row_.size());
-    std::vector<global_index> asked(size), ones(size, 1);
-    row.all_to_all(group.needed, ones, asked, ones);
-    std::vector<local_index> wanted, rows(static_cast<std::size_t>(comm::offset_of(asked, row_.size())));
-    for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
-    row.all_to_all(wanted, group.needed, rows, asked);
-    for (local_index& r : rows) r += group.first_row;
-    plan p;
-    p.asked = asked;
-    p.wanted = group.needed;
-    p.rows = buffer<local_index, Device>(queue_, rows.size());
-    copy(queue_, std::span<const local_index>(rows), p.rows.span());
-    for (std::size_t q = 0; q < size; ++q) {
-      p.send.push_back(asked[q] * width_);
-      p.recv.push_back(group.needed[q] * width_);
-    }
-    return p;
-  }
-
-  communicator row_;
-  device_queue<Device> queue_;
-  local_index width_;
-  std::vector<plan> plans_;
-  std::array<buffer<T, Device>, 2> outgoing_, incoming_;
+  std::array<std::vector<global_index>, 2> counts_;
   std::array<request, 2> requests_;
 };
 

@@ -57,7 +57,9 @@ class sddmm_plan {
     return predicted_parts() + received(sums, partition::rank_in_group(m.shape(), summed_axes(), m.at()),
                                         m.shape().size(summed_axes()));
   }
-  traffic predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
+  traffic predicted_parts() const {
+    return schedule_->stages().plan().predicted_stages() + spread_.predicted();
+  }
 
  private:
   void parts(matrix_view<const T> y, matrix_view<const T> x, edges& e, T beta) {
@@ -66,7 +68,7 @@ class sddmm_plan {
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     std::size_t number = 0;
-    stages.for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
+    stages.for_stages(x, {}, 0, [&](std::size_t, const local::csr_slice<T>& part, auto x_rows, T, auto) {
       local::chunked::edge_dot(stages.queue(), e.passes(), number++, part.entries, slice,
                                part.rows_of(y_rows), x_rows, beta, part.values_in(values, slice.heads));
     });

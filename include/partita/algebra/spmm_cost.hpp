@@ -9,8 +9,6 @@
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
 #include "partita/local/spmm_product.hpp"
-#include "partita/matrix/sparse.hpp"
-#include "partita/transfer/redistribution.hpp"
 
 namespace partita {
 
@@ -33,12 +31,13 @@ struct spmm_options {
 
 namespace detail {
 
-/// The partition of Y = A X: the blocks of A, X and Y, without their entries.
+/// The partition of Y = A X, or where sums go of Y = A^T X: the blocks of A, X and Y, without their entries.
 template <class Device>
 struct spmm_blocks {
   mesh<Device> m;
-  blocking rows, cols, features;
+  blocking rows, cols, features;  ///< the first two of A
   layout sparse, dense;
+  row_flow flow = row_flow::rows_come;
 
   bool row_cut() const { return sparse.rows.contains(axis::row); }
   bool col_cut() const { return sparse.cols.contains(axis::col) && m.shape().col > 1; }
@@ -53,11 +52,22 @@ struct spmm_blocks {
     at.col = k;
     return cols.block(partition::column_cut(sparse), at);
   }
-  /// X's layout when A is stationary, after the all-to-all: exactly the sub-blocks, full width.
-  layout wide() const { return {partition::column_cut(sparse), dense.cols - axis_set(axis::col)}; }
-  /// X's layout while it is multiplied.
-  layout multiplied(spmm_options o) const { return stays(o) ? wide() : dense; }
-  interval columns(spmm_options o) const { return features.block(multiplied(o).cols, m.at()); }
+  bool sums_go() const { return flow == row_flow::sums_go; }
+  /// The columns of X while it is multiplied: all of them where A is stationary, after an all-to-all.
+  axis_set multiplied_columns(spmm_options o) const {
+    return stays(o) ? dense.cols - axis_set(axis::col) : dense.cols;
+  }
+  interval columns(spmm_options o) const { return features.block(multiplied_columns(o), m.at()); }
+  /// The layout of those rows that the sub-blocks are of while they travel along row: of X where rows come,
+  /// of Y where sums go; and that of X in any case.
+  layout exchanged(spmm_options o) const {
+    if (stays(o)) return {partition::column_cut(sparse), multiplied_columns(o)};
+    return sums_go() ? layout{partition::column_cut(sparse) - axis_set(axis::col), dense.cols} : dense;
+  }
+  layout multiplied(spmm_options o) const {
+    return sums_go() ? layout{sparse.rows, multiplied_columns(o)} : exchanged(o);
+  }
+  const blocking& rows_of_x() const { return sums_go() ? rows : cols; }
 };
 
 /// Throws shape_error unless X and Y have the blockings planned for A of `rows` x `cols` and X with columns
@@ -120,7 +130,8 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
 /// The blocks received along the col axis, one per rank, or only this rank's own if A is not partitioned by
 /// col: the rows that each needs from every rank, and the shapes of its tiles.
 ///
-/// Collective over the mesh: the constructor. What travels: block shapes along col, once.
+/// Collective over the mesh: the constructor. What travels: block shapes along col, and where sums go numbers
+/// of needed rows along row, once.
 template <class T, class Device>
 class spmm_cost {
  public:
@@ -142,9 +153,14 @@ class spmm_cost {
     shapes_ = shapes_like(a, false);
     if (merges_)
       merged_shapes_ = shapes_like(a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries()), true);
+    for (const row_group& group : groups_) {
+      coming_.push_back(blocks_.sums_go() ? std::vector<global_index>(group.needed.size(), 0) : group.needed);
+      const std::vector<global_index> ones(group.needed.size(), 1);
+      if (blocks_.sums_go() && blocks_.row_ranks() > 1)
+        m.control(axis::row).all_to_all(group.needed, ones, coming_.back(), ones);
+    }
   }
 
-  const std::vector<row_group>& groups() const { return groups_; }
   /// The most that this rank receives of needed rows for one group, in elements.
   global_index most_needed(spmm_options o) const {
     global_index most = 0;
@@ -157,9 +173,9 @@ class spmm_cost {
     return merges(o) ? merged_shapes_ : shapes_;
   }
 
-  /// The blocks that this rank multiplies under `o`, its rows of X (of Y, for products with A^T) beginning
-  /// with row `first`.
-  multiplied_blocks multiplied(spmm_options o, global_index first) const {
+  /// The blocks that this rank multiplies under `o`.
+  multiplied_blocks multiplied(spmm_options o) const {
+    const global_index first = blocks_.cols.block(blocks_.exchanged(o).rows, blocks_.m.at()).begin;
     multiplied_blocks all{groups_, shapes(o)};
     for (std::size_t g = 0; g < groups_.size(); ++g)
       all.groups[g].first_row =
@@ -172,16 +188,19 @@ class spmm_cost {
   /// What this rank would receive in one call under `o`, with no option `automatic`.
   traffic received_under(spmm_options o) const {
     const auto& b = blocks_;
-    const global_index width = b.columns(o).size();
     traffic v = received_of_a(o);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (b.stays(o) && col_of(g) != b.m.at().col) continue;
-      const auto& rows = o.rows == row_exchange::sparsity_aware ? groups_[g].needed : groups_[g].rows;
-      for (std::size_t r = 0; r < rows.size(); ++r)
-        if (r != b.own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
+      std::vector<global_index> rows = o.rows == row_exchange::sparsity_aware ? coming_[g] : groups_[g].rows;
+      if (o.rows == row_exchange::full && b.sums_go()) rows.assign(rows.size(), rows[b.own_tile()]);
+      v += transfer::received_rows(rows, b.columns(o).size(), static_cast<int>(b.own_tile()));
     }
-    if (b.stays(o)) v += redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
-    return v + received_in_sums(o);
+    return v + received_in_x_layout(o) + received_in_sums(o);
+  }
+  /// The part of it due to X on its way to the layout in which it is multiplied.
+  traffic received_in_x_layout(spmm_options o) const {
+    const auto& b = blocks_;
+    return redistribution<T, Device>::predicted(b.m, b.rows_of_x(), b.features, b.dense, b.multiplied(o));
   }
   /// The part of it due to blocks of A.
   traffic received_of_a(spmm_options o) const {
@@ -194,9 +213,11 @@ class spmm_cost {
     }
     return v;
   }
-  /// The part of it due to sums of partial products.
+  /// The part of it due to sums of partial products, but for those along row.
   traffic received_in_sums(spmm_options o) const {
     const auto& b = blocks_;
+    if (b.sums_go())
+      return redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.exchanged(o), b.dense);
     return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
@@ -257,6 +278,7 @@ class spmm_cost {
   spmm_blocks<Device> blocks_;
   bool merges_;
   std::vector<row_group> groups_;
+  std::vector<std::vector<global_index>> coming_;  ///< needed rows, or sums for them, that this rank receives
   std::vector<local::tile_shape> shapes_, merged_shapes_;
 };
 

@@ -9,6 +9,7 @@
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
+#include "partita/transfer/redistribution.hpp"
 
 namespace partita::detail {
 
@@ -98,7 +99,7 @@ class accumulator {
   local_index begun_ = 0;  ///< rows before this one have been written
 };
 
-/// All sums across ranks that follow a local product.
+/// All sums across ranks that follow a local product, or the way of finished sums to another layout.
 template <class T, class Device>
 class partial_sums {
  public:
@@ -123,14 +124,26 @@ class partial_sums {
           m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
   }
 
+  /// For sums that are finished in layout `from`, on their way to `to`.
+  partial_sums(const mesh<Device>& m, const blocking& rows, const blocking& features, layout from,
+               layout to) {
+    if (partition::same_blocks(m.shape(), from, to)) return;
+    change_ = std::make_unique<redistribution<T, Device>>(m, rows, features, from, to);
+    finished_ = buffer<T, Device>(m.queue(), static_cast<std::size_t>(change_->old_block().size()));
+  }
+
   /// No sums needed, or all in place: the product can be written directly to the result.
-  bool empty() const { return !columns_ && !rows_; }
+  bool empty() const { return !columns_ && !rows_ && !change_; }
   /// No sums needed at all: the product can accumulate into existing values.
   bool in_place() const { return empty() && !over_depth_; }
-  matrix_view<T> input() { return columns_ ? columns_->input() : rows_->input(); }
+  matrix_view<T> input() {
+    if (change_) return transfer::view_of(finished_.data(), change_->old_block());
+    return columns_ ? columns_->input() : rows_->input();
+  }
 
   /// y: this rank's block of the result, row-major and contiguous.
   void operator()(matrix_view<T> y) {
+    if (change_) return (*change_)(input(), y);
     const std::span<T> result(y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
     if (columns_) {
       const matrix_view<T> sum = rows_ ? rows_->input() : y;
@@ -169,6 +182,8 @@ class partial_sums {
   bool over_depth_ = false;
   bool scatters_ = false;
   std::unique_ptr<scattered_sum<T, Device>> columns_, rows_;
+  std::unique_ptr<redistribution<T, Device>> change_;
+  buffer<T, Device> finished_;
 };
 
 }  // namespace partita::detail

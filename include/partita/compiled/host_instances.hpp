@@ -20,8 +20,8 @@
   PREFIX template std::pair<detail::shared_tiles<T, host>, detail::shared_tiles<T, host>>    \
   detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,      \
                            const std::span<const triplet<T>>&, symmetry, transfer::sharing); \
-  PREFIX template class detail::spmm_schedule<T, host>;                                      \
-  PREFIX template class detail::transposed_schedule<T, host>;                                \
+  PREFIX template class detail::product_plan<T, host>;                                       \
+  PREFIX template class detail::product_stages<T, host>;                                     \
   PREFIX template class spmm_plan<T, host>;                                                  \
   PREFIX template class redistribution<T, host>;                                             \
   PREFIX template class gemm_plan<T, host>;                                                  \

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/sampling/graph.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita::sampling {
 
@@ -40,15 +41,11 @@ class requests {
 
   /// Questions of `width` words each, the first of which is the vertex.
   void ask(std::span<const global_index> questions, std::size_t width = 1) {
-    const communicator& ranks = graph_.ranks();
     sort(questions, width);
-    ones_.assign(asked_.size(), 1);
-    asks_.resize(asked_.size());
-    ranks.all_to_all(asked_, ones_, asks_, ones_);
-    scale(asked_, width, sent_);
-    scale(asks_, width, received_);
-    questions_.resize(comm::total_of(received_));
-    ranks.all_to_all(packed_, sent_, questions_, received_);
+    words_.received = transfer::elements_of(asked_, static_cast<global_index>(width));
+    words_.exchange(graph_.ranks(), packed_);
+    asks_ = words_.sent;
+    for (global_index& n : asks_) n /= static_cast<global_index>(width);
   }
   void tell(std::span<const global_index> vertices) {
     const communicator& ranks = graph_.ranks();
@@ -60,18 +57,19 @@ class requests {
     told_.resize(comm::total_of(told_counts_));
     ranks.all_gather(vertices, told_counts_, told_);
     asks_.resize(asked_.size());
-    questions_.clear();
+    std::vector<global_index>& mine = words_.rows;
+    mine.clear();
     for (std::size_t q = 0; q < asks_.size(); ++q) {
-      const std::size_t before = questions_.size();
+      const std::size_t before = mine.size();
       for (const global_index v : told(q))
-        if (graph_.row_range().contains(v)) questions_.push_back(v);
-      asks_[q] = static_cast<global_index>(questions_.size() - before);
+        if (graph_.row_range().contains(v)) mine.push_back(v);
+      asks_[q] = static_cast<global_index>(mine.size() - before);
     }
   }
 
   /// What this rank was asked, rank by rank, and that by rank q alone, in single words.
-  std::span<const global_index> questions() const { return questions_; }
-  std::span<const global_index> questions(std::size_t q) const { return block(questions_, asks_, q); }
+  std::span<const global_index> questions() const { return words_.rows; }
+  std::span<const global_index> questions(std::size_t q) const { return block(words_.rows, asks_, q); }
   /// All vertices that rank q told.
   std::span<const global_index> told(std::size_t q) const { return block(told_, told_counts_, q); }
 
@@ -134,10 +132,6 @@ class requests {
     return std::span(all).subspan(static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(q))),
                                   static_cast<std::size_t>(counts[q]));
   }
-  static void scale(const std::vector<global_index>& counts, std::size_t by, std::vector<global_index>& to) {
-    to.resize(counts.size());
-    for (std::size_t q = 0; q < counts.size(); ++q) to[q] = counts[q] * static_cast<global_index>(by);
-  }
   /// sums[q] = the sum of the next of[q] lengths.
   static void sum(const std::vector<local_index>& lengths, const std::vector<global_index>& of,
                   std::vector<global_index>& sums) {
@@ -150,7 +144,8 @@ class requests {
   graph<T> graph_;
   std::vector<std::size_t> owners_, next_, places_, begins_;  ///< places_[i]: of question i among those sent
   std::vector<global_index> asked_, asks_;                    ///< questions to and from each rank
-  std::vector<global_index> sent_, received_, ones_, packed_, questions_, told_, told_counts_;
+  transfer::row_lists<global_index> words_;                   ///< of the questions
+  std::vector<global_index> sent_, received_, ones_, packed_, told_, told_counts_;
   entry_rows<T> packed_rows_;
 };
 

@@ -9,6 +9,7 @@
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/exchange.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita::transfer {
 
@@ -132,12 +133,9 @@ void block_exchange<T, Device>::reserve() {
 
 template <class T, class Device>
 traffic block_exchange<T, Device>::predicted() const {
+  const int me = partition::rank_in_group(mesh_.shape(), plan_.how.group, mesh_.at());
   traffic v;
-  for (const auto& counts : recv_)
-    for (std::size_t q = 0; q < counts.size(); ++q)
-      if (static_cast<int>(q) != partition::rank_in_group(mesh_.shape(), plan_.how.group, mesh_.at()) &&
-          counts[q] > 0)
-        v += {counts[q], 1};
+  for (const auto& counts : recv_) v += received_rows(counts, 1, me);
   return v;
 }
 

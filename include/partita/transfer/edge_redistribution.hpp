@@ -5,6 +5,7 @@
 #include "partita/local/chunked.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/transfer/in_edges.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita {
 
@@ -59,12 +60,7 @@ class edge_redistribution {
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const {
-    traffic v;
-    for (std::size_t s = 0; s < sources_.size(); ++s)
-      if (static_cast<int>(s) != me() && recv_counts_[s] > 0) v += {recv_counts_[s], 1};
-    return v;
-  }
+  traffic predicted() const { return transfer::received_rows(recv_counts_, 1, me()); }
 
  private:
   /// `count` entries of this rank's tiles, from entry `from`, packed at entry `to` of the send buffer.
@@ -143,8 +139,7 @@ class edge_redistribution {
         ++list->runs.back().count;
         positions.push_back(static_cast<local_index>(e - base));
       }
-    list->positions = buffer<local_index, Device>(mesh_.queue(), positions.size());
-    copy(mesh_.queue(), std::span<const local_index>(positions), list->positions.span());
+    transfer::upload(mesh_.queue(), positions, list->positions);
     return list;
   }
 

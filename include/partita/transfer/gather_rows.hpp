@@ -66,9 +66,7 @@ class gather_rows_plan {
     sums_.forget();
     starts_here_.clear();
     for (std::size_t s = 0; s < owners().slices().size(); ++s) requests_.append_starts(s, starts_here_);
-    const auto given = requests_.given_rows();
-    given_.grow(mesh_.queue(), given.size());
-    copy(mesh_.queue(), given, given_.span());
+    transfer::upload(mesh_.queue(), requests_.exchanged().rows, sent_rows_);
     transfer::upload(mesh_.queue(), starts_here_, starts_);
     outgoing_.grow(mesh_.queue(), comm::total_of(requests_.sent()));
     incoming_.grow(mesh_.queue(), comm::total_of(requests_.received()));
@@ -87,7 +85,7 @@ class gather_rows_plan {
     require_idle("start");
     require(x);
     arrived_ = false;
-    gather_rows(mesh_.queue(), x.local(), std::as_const(given_).span(), outgoing_.data());
+    gather_rows(mesh_.queue(), x.local(), std::as_const(sent_rows_).span(), outgoing_.data());
     request_ = mesh_.along(group_).start_all_to_all(std::as_const(outgoing_).span(), requests_.sent(),
                                                     incoming_.span(), requests_.received());
   }
@@ -172,12 +170,7 @@ class gather_rows_plan {
 
   /// What this rank receives in one start and finish: from each other rank of the group, the columns that it
   /// owns of the distinct rows that it owns.
-  traffic predicted() const {
-    traffic v;
-    for (const global_index n : requests_.received())
-      if (n > 0) v += {n, 1};
-    return v;
-  }
+  traffic predicted() const { return transfer::received_rows(requests_.received()); }
   /// What it received in the last assign: from each other rank of the group a number of rows, and as many
   /// indices.
   traffic predicted_assign() const { return requests_.predicted_assign(); }
@@ -217,7 +210,7 @@ class gather_rows_plan {
   axis_set group_;
   transfer::row_requests requests_;
   std::vector<global_index> starts_here_;
-  buffer<local_index, Device> given_;
+  buffer<local_index, Device> sent_rows_;
   buffer<global_index, Device> starts_;
   buffer<T, Device> outgoing_, incoming_;
   request request_;

@@ -12,6 +12,7 @@
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita {
 
@@ -26,17 +27,13 @@ class halo {
   /// needed: global rows owned by other ranks, ascending, without duplicates.
   halo(const mesh<Device>& m, const blocking& rows, const std::vector<global_index>& needed)
       : mesh_(m), own_(rows.block(vertex_rows.rows, m.at())), needed_(needed) {
-    recv_rows_.assign(static_cast<std::size_t>(m.size()), 0);
-    for (global_index v : needed) ++recv_rows_[rows.owner(vertex_rows.rows, v)];
-    send_rows_ = m.world().all_to_all(recv_rows_);
-    std::vector<local_index> send;
-    for (global_index v : m.world().all_to_all(needed, recv_rows_, send_rows_))
-      send.push_back(static_cast<local_index>(v - own_.begin));
-    send_ = buffer<local_index, Device>(m.queue(), send.size());
-    copy(m.queue(), std::span<const local_index>(send), send_.span());
+    lists_.received.assign(static_cast<std::size_t>(m.size()), 0);
+    for (global_index v : needed) ++lists_.received[rows.owner(vertex_rows.rows, v)];
+    lists_.exchange(m.world(), needed, -own_.begin);
+    transfer::upload(m.queue(), std::vector<local_index>(lists_.rows.begin(), lists_.rows.end()), send_);
     senders_ = senders_of_rows();
-    ones_ = buffer<T, Device>(m.queue(), send.size());
-    const auto count = static_cast<local_index>(send.size());
+    ones_ = buffer<T, Device>(m.queue(), send_.size());
+    const auto count = static_cast<local_index>(send_.size());
     fill(m.queue(), T(1), matrix_view<T>{ones_.data(), 1, count, count});
   }
 
@@ -56,8 +53,8 @@ class halo {
     local::chunked::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     local::pack_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
-        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row_data(mine), comm::total_of(recv_)),
-                    recv_);
+        .all_to_all(packed_.span(), sent_, std::span<T>(table.row_data(mine), comm::total_of(received_)),
+                    received_);
   }
 
   /// x = the owned rows of the table, plus the other ranks' table rows for the same vertices, in rank order.
@@ -66,8 +63,8 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     local::chunked::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(table.row_data(mine), comm::total_of(recv_)), recv_, packed_.span(),
-                    send_counts_);
+        .all_to_all(std::span<const T>(table.row_data(mine), comm::total_of(received_)), received_,
+                    packed_.span(), sent_);
     local::csr_view<T> senders = senders_.template transposed<T>();
     senders.values = ones_.data();
     const matrix_view<const T> packed{packed_.data(), static_cast<local_index>(send_.size()), x.cols, x.cols};
@@ -75,8 +72,8 @@ class halo {
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.
-  traffic predicted_gather(global_index f) const { return received(recv_rows_, f); }
-  traffic predicted_scatter(global_index f) const { return received(send_rows_, f); }
+  traffic predicted_gather(global_index f) const { return transfer::received_rows(lists_.received, f); }
+  traffic predicted_scatter(global_index f) const { return transfer::received_rows(lists_.sent, f); }
 
  private:
   /// Transpose of the 0/1 matrix that selects the rows to send; multiplying it with the received rows sums
@@ -90,25 +87,19 @@ class halo {
     return inverse_of(mesh_.queue(), local::csr_view<T>{count, static_cast<local_index>(own_.size()),
                                                         offsets.data(), send_.data(), nullptr, count});
   }
-  static traffic received(const std::vector<global_index>& rows, global_index f) {
-    traffic v;
-    for (global_index n : rows)
-      if (n * f > 0) v += {n * f, 1};
-    return v;
-  }
   void set_width(local_index f) {
     if (f == width_) return;
     width_ = f;
-    recv_.clear();
-    send_counts_.clear();
-    for (global_index n : recv_rows_) recv_.push_back(n * f);
-    for (global_index n : send_rows_) send_counts_.push_back(n * f);
-    packed_.reset(mesh_.queue(), comm::total_of(send_counts_));
+    received_ = transfer::elements_of(lists_.received, f);
+    sent_ = transfer::elements_of(lists_.sent, f);
+    packed_.reset(mesh_.queue(), comm::total_of(sent_));
   }
 
   mesh<Device> mesh_;
   interval own_;
-  std::vector<global_index> needed_, recv_rows_, send_rows_, recv_, send_counts_;
+  std::vector<global_index> needed_;
+  transfer::row_lists<global_index> lists_;
+  std::vector<global_index> received_, sent_;  ///< elements
   buffer<local_index, Device> send_;
   local::csr_inverse<Device> senders_;
   buffer<T, Device> ones_;  ///< values of senders_

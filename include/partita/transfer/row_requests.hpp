@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "partita/base/numbering.hpp"
-#include "partita/comm/communicator.hpp"
 #include "partita/partition/placement.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita::transfer {
 
@@ -98,8 +98,7 @@ class row_requests {
   /// `rows`: of the matrix.
   row_requests(row_owners owners, global_index rows) : owners_(std::move(owners)), all_rows_(rows) {
     const auto size = static_cast<std::size_t>(owners_.size());
-    for (auto* counts : {&asked_, &given_, &received_, &sent_}) counts->assign(size, 0);
-    ones_.assign(size, 1);
+    for (auto* counts : {&exchanged_.received, &exchanged_.sent, &received_, &sent_}) counts->assign(size, 0);
     firsts_.assign(owners_.bands().size() + 1, 0);
   }
 
@@ -126,12 +125,11 @@ class row_requests {
   std::span<const local_index> rows_of(std::size_t band) const {
     return rows().subspan(firsts_[band], firsts_[band + 1] - firsts_[band]);
   }
-  /// This rank's rows that itself needs, and those that each other rank needs, in rank order.
+  /// This rank's rows that itself needs, and the lists of those that it and other ranks need of each other.
   std::span<const local_index> own_rows() const {
     return owners_.owns(owners_.me()) ? rows_of(owners_.band(owners_.me())) : std::span<const local_index>();
   }
-  std::span<const local_index> given_rows() const { return given_rows_; }
-  const std::vector<global_index>& given() const { return given_; }
+  const row_lists<>& exchanged() const { return exchanged_; }
   /// Elements that travel from each rank to this one, and from this one to each rank.
   const std::vector<global_index>& received() const { return received_; }
   const std::vector<global_index>& sent() const { return sent_; }
@@ -149,10 +147,7 @@ class row_requests {
   }
   /// What the last assign received.
   traffic predicted_assign() const {
-    traffic v{owners_.size() - 1, owners_.size() - 1};
-    for (const global_index n : given_)
-      if (n > 0) v += {n, 1};
-    return v;
+    return traffic{owners_.size() - 1, owners_.size() - 1} + received_rows(exchanged_.sent);
   }
 
   /// Appends, for each id of all lists, where slice s of its row begins: in the elements received from all
@@ -212,15 +207,13 @@ class row_requests {
     for (int q = 0; q < owners_.size(); ++q) {
       const bool asks = q != owners_.me() && owners_.owns(q);
       const auto list = asks ? rows_of(owners_.band(q)) : std::span<const local_index>();
-      asked_[static_cast<std::size_t>(q)] = static_cast<global_index>(list.size());
+      exchanged_.received[static_cast<std::size_t>(q)] = static_cast<global_index>(list.size());
       asking_.insert(asking_.end(), list.begin(), list.end());
     }
-    group.all_to_all(asked_, ones_, given_, ones_);
-    given_rows_.resize(comm::total_of(given_));
-    group.all_to_all(asking_, asked_, given_rows_, given_);
-    for (std::size_t q = 0; q < asked_.size(); ++q) {
-      received_[q] = asked_[q] * owners_.block(static_cast<int>(q)).cols.size();
-      sent_[q] = given_[q] * owners_.block(owners_.me()).cols.size();
+    exchanged_.exchange(group, asking_);
+    for (std::size_t q = 0; q < received_.size(); ++q) {
+      received_[q] = exchanged_.received[q] * owners_.block(static_cast<int>(q)).cols.size();
+      sent_[q] = exchanged_.sent[q] * owners_.block(owners_.me()).cols.size();
     }
   }
 
@@ -228,8 +221,9 @@ class row_requests {
   global_index all_rows_;
   id_numbers distinct_;
   std::vector<std::size_t> begins_{0}, firsts_, next_, bands_of_rows_;
-  std::vector<local_index> numbers_, places_, rows_, asking_, given_rows_;
-  std::vector<global_index> asked_, given_, received_, sent_, ones_, starts_of_rows_;
+  std::vector<local_index> numbers_, places_, rows_, asking_;
+  row_lists<> exchanged_;
+  std::vector<global_index> received_, sent_, starts_of_rows_;
 };
 
 }  // namespace partita::transfer

@@ -10,6 +10,7 @@
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/placement.hpp"
 #include "partita/partition/route.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita::transfer {
 
@@ -68,11 +69,9 @@ class row_split {
 
   /// What this rank receives in all stages.
   traffic predicted() const {
-    const int me = partition::rank_in_group(mesh_.shape(), group_, mesh_.at());
     traffic v;
     for (const stage& s : stages_)
-      for (std::size_t q = 0; q < s.recv_counts.size(); ++q)
-        if (static_cast<int>(q) != me && s.recv_counts[q] > 0) v += {s.recv_counts[q], 1};
+      v += received_rows(s.recv_counts, 1, partition::rank_in_group(mesh_.shape(), group_, mesh_.at()));
     return v;
   }
 
@@ -104,10 +103,8 @@ class row_split {
       stages_.push_back(std::move(s));
     }
     const auto& q = mesh_.queue();
-    for (auto [list, here] : {std::pair(&sent, &sent_), std::pair(&received, &received_)}) {
-      *here = buffer<local_index, Device>(q, list->size());
-      copy(q, std::span<const local_index>(*list), here->span());
-    }
+    upload(q, sent, sent_);
+    upload(q, received, received_);
     for (auto& b : outgoing_) b = buffer<T, Device>(q, most_sent);
     for (auto& b : incoming_) b = buffer<T, Device>(q, most_received);
   }

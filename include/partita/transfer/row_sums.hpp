@@ -13,13 +13,6 @@
 
 namespace partita::transfer {
 
-/// Copies a list to a buffer, which grows if it is too small.
-template <class T, class Device>
-void upload(const device_queue<Device>& q, const std::vector<T>& list, buffer<T, Device>& to) {
-  to.grow(q, list.size());
-  copy(q, std::span<const T>(list), to.span());
-}
-
 /// X(ids(i), :) += G(i, :) for the lists of ids of row_requests, and for all ranks. G is summed per distinct
 /// row on the rank that has it and sent to the row's owner, who adds the ranks' sums in rank order. Where X
 /// is replicated, the copies then exchange their sums and add them in the order of their coordinates, so that
@@ -88,9 +81,7 @@ class row_sums {
   /// and from each copy of this rank's block, the sums of the rows that any rank of its group needs of that
   /// copy.
   traffic predicted(const row_requests& ids) {
-    traffic v;
-    for (const global_index n : ids.sent())
-      if (n > 0) v += {n, 1};
+    traffic v = received_rows(ids.sent());
     if (copies_.empty()) return v;
     begin(ids);
     exchange_rows(ids);
@@ -152,12 +143,13 @@ class row_sums {
   /// The rows to which the sums of each rank are added, in rank order: rows of this rank's block, or where
   /// there are copies positions in rows_here_.
   void list_targets(const row_requests& ids) {
-    counts_ = ids.given();
+    const row_lists<>& others = ids.exchanged();
+    counts_ = others.sent;
     counts_[static_cast<std::size_t>(ids.owners().me())] = static_cast<global_index>(ids.own_rows().size());
-    const auto before = static_cast<std::ptrdiff_t>(comm::offset_of(ids.given(), ids.owners().me()));
-    targets_here_.assign(ids.given_rows().begin(), ids.given_rows().begin() + before);
+    const auto before = static_cast<std::ptrdiff_t>(comm::offset_of(others.sent, ids.owners().me()));
+    targets_here_.assign(others.rows.begin(), others.rows.begin() + before);
     targets_here_.insert(targets_here_.end(), ids.own_rows().begin(), ids.own_rows().end());
-    targets_here_.insert(targets_here_.end(), ids.given_rows().begin() + before, ids.given_rows().end());
+    targets_here_.insert(targets_here_.end(), others.rows.begin() + before, others.rows.end());
     if (!copies_.empty()) {
       distinct_.clear();
       for (local_index& row : targets_here_) row = distinct_.number_of(row);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows exchanged in chunks: the bits and words of one exchange, one in flight while a chunk multiplies.
-#include "partita/algebra/chunked_exchange.hpp"
+#include "partita/algebra/needed_exchange.hpp"
 
 #include <set>
 
@@ -9,7 +9,7 @@
 #include "support/forwarding_transport.hpp"
 #include "support/spmm_problems.hpp"
 
-namespace test_chunked_exchange {
+namespace test_needed_exchange {
 
 using namespace test_support;
 
@@ -138,12 +138,12 @@ TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies"
                       {3, 1, 1});
     const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
     const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
-    detail::spmm_schedule<double, host> schedule(m, a.local(), a.row_blocking(), a.col_blocking(),
-                                                 x.col_blocking(), a.layout(), row_1d.dense,
-                                                 in_chunks(chunks));
+    detail::product_stages<double, host> stages(
+        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.local(),
+        in_chunks(chunks));
     seen = {};
     std::vector<std::array<int, 3>> calls;
-    schedule.for_stages(x.local(), [&](std::size_t tile, const auto&, auto) {
+    stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
       calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
     });
     REQUIRE(calls.size() == 1 + chunks);
@@ -223,4 +223,4 @@ TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, the
   });
 }
 
-}  // namespace test_chunked_exchange
+}  // namespace test_needed_exchange

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What a product does, in stages, and what of it travels; without the numbers of X and Y.
+
+#include <memory>
+#include <utility>
+
+#include "partita/algebra/block_stream.hpp"
+#include "partita/algebra/chunk_lists.hpp"
+#include "partita/algebra/spmm_cost.hpp"
+
+namespace partita::detail {
+
+/// The values a product multiplies with: A's own, or an array of values for the entries of its tiles.
+enum class entry_values : std::uint8_t { own, given };
+
+/// A tile of A, or a chunk of its rows, with the step of the traffic along row that brings its rows or takes
+/// its sums.
+struct product_stage {
+  std::size_t tile = 0, chunk = 0, step = 0;
+  bool travels = false;  ///< else its rows, or sums, are this rank's own
+  bool multiplies = true;
+  std::vector<local_index> entries = {};  ///< of its parts, where they are known
+};
+
+/// The options and stages of a product with the blocks of A, independent of the layouts in the matrix types.
+///
+/// Collective over the mesh: the constructor. What travels: see spmm_cost and chunk_lists.
+template <class T, class Device>
+class product_plan {
+ public:
+  /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
+  /// so that Y is traversed twice at any number of ranks. `bytes`: of a number that travels along row.
+  product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+               spmm_options options, entry_values values, std::size_t bytes);
+
+  const spmm_blocks<Device>& blocks() const { return blocks_; }
+  const local::csr_tiles<T, Device>& a() const { return *a_; }
+  spmm_options options() const { return options_; }
+  bool sums_go() const { return blocks_.sums_go(); }
+  /// Whether the blocks of A are in the same memory in every call.
+  bool blocks_stay() const { return !blocks_.col_cut() || blocks_.stays(options_); }
+
+  /// The blocks of A that this rank multiplies, by their rows of X, and the stages of each of them.
+  const std::vector<row_group>& groups() const { return groups_; }
+  const std::vector<product_stage>& stages() const { return stages_; }
+  /// The steps of the traffic along row for each block, and the lists of the rows that travel; null where
+  /// whole sub-blocks do.
+  std::size_t steps_of_block() const {
+    return lists_ ? chunks() : static_cast<std::size_t>(blocks_.row_ranks());
+  }
+  const std::shared_ptr<const chunk_lists<Device>>& lists() const { return lists_; }
+  bool merges() const { return merges_; }
+  block_stream<T, Device>& stream() const { return *stream_; }
+
+  /// The parts of A that a stage multiplies of block k, which has arrived.
+  chunk_slices<T> parts(std::size_t k, const product_stage& s) const {
+    return {stream_->parts(k, s.tile), s.chunk, s.travels ? chunks() : 1, s.entries};
+  }
+  /// This rank's rows among those that travel along row for block k.
+  template <class View>
+  View own_rows(std::size_t k, const View& all) const {
+    const row_group& group = groups_[k];
+    return all.block(group.first_row, 0, static_cast<local_index>(group.rows[blocks_.own_tile()]), width_);
+  }
+
+  /// The columns of X that are multiplied here.
+  interval columns() const { return blocks_.columns(options_); }
+  local_index width() const { return width_; }
+  /// The rows of all tiles that kernels multiply in one call.
+  std::size_t rows_of_tiles() const { return tiles_ * static_cast<std::size_t>(a_->rows); }
+  /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
+  global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
+  /// What this rank receives in one call, and in its stages alone.
+  traffic predicted() const { return predicted_; }
+  traffic predicted_stages() const {
+    return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
+  }
+  /// Of the words, those that are numbers of X.
+  global_index words_of_x() const { return words_of_x_; }
+
+ private:
+  /// Returns the tiles that are multiplied.
+  const local::csr_tiles<T, Device>& plan_blocks(multiplied_blocks all);
+  void plan_stages(const local::csr_tiles<T, Device>& a);
+  std::size_t chunks() const { return static_cast<std::size_t>(options_.chunks); }
+
+  spmm_blocks<Device> blocks_;
+  std::shared_ptr<const local::csr_tiles<T, Device>> a_;
+  spmm_options options_;
+  traffic predicted_, predicted_sums_;
+  global_index words_of_x_ = 0;
+  bool merges_ = false;  ///< whether remote tiles are merged
+  std::vector<row_group> groups_;
+  std::vector<product_stage> stages_;
+  std::size_t tiles_ = 0, nonzeros_ = 0;
+  local_index width_ = 0;
+  std::unique_ptr<block_stream<T, Device>> stream_;
+  std::shared_ptr<const chunk_lists<Device>> lists_;
+};
+
+template <class T, class Device>
+product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
+                                      std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                                      spmm_options options, entry_values values, std::size_t bytes)
+    : blocks_(blocks), a_(std::move(a)) {
+  const auto& m = blocks_.m;
+  if (values == entry_values::given) options.chunks = 1;
+  const bool merges =
+      values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
+  const spmm_cost<T, Device> cost(blocks_, *a_, merges);
+  options_ = cost.choose(options);
+  predicted_ = cost.received_under(options_);
+  predicted_sums_ = cost.received_in_sums(options_);
+  words_of_x_ = sums_go() ? cost.received_in_x_layout(options_).words
+                          : predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
+  merges_ = cost.merges(options_);
+  options_.chunks =
+      merges_ && !a_->is_counted()
+          ? static_cast<int>(chunks_in_effect(m, options_.chunks,
+                                              static_cast<std::size_t>(cost.most_needed(options_)) * bytes))
+          : 1;
+  width_ = to_local(columns().size(), "the width of a dense block");
+  const local::csr_tiles<T, Device>& multiplied = plan_blocks(cost.multiplied(options_));
+  if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) {
+    lists_ = std::make_shared<const chunk_lists<Device>>(
+        m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())), multiplied, chunks(),
+        blocks_.flow, width_);
+    predicted_.messages += lists_->more_messages(blocks_.flow);
+  }
+  plan_stages(multiplied);
+}
+
+template <class T, class Device>
+const local::csr_tiles<T, Device>& product_plan<T, Device>::plan_blocks(multiplied_blocks all) {
+  const auto& m = blocks_.m;
+  const auto& q = m.queue();
+  const std::size_t own = blocks_.own_tile();
+  groups_ = std::move(all.groups);
+  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+  const bool compact = options_.rows == row_exchange::sparsity_aware && !merges_ && a.count() > 1;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t r = 0; compact && r < groups_[g].rows.size(); ++r)
+      if (r != own) all.shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
+    nonzeros_ += all.shapes[g].nonzeros;
+  }
+  std::span<const local_index> sent;
+  if (compact) sent = a.compacted(q, own);
+  if (!compact && all.shapes.size() > 1) sent = a.contiguous(q);
+  stream_ = std::make_unique<block_stream<T, Device>>(
+      m, std::move(all.shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
+      compact ? a.compacted_values(q, own) : a.stored_values());
+  return a;
+}
+
+template <class T, class Device>
+void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) {
+  const std::size_t own = merges_ ? 0 : blocks_.own_tile();
+  const auto ranks = static_cast<std::size_t>(blocks_.row_ranks());
+  if (ranks > 1 && !merges_)
+    for (std::size_t t = 0; t < ranks; ++t)
+      stages_.push_back({t, 0, lists_ ? 0 : t, true, sums_go() || t != own});
+  for (std::size_t j = 0; j < chunks() && merges_; ++j) stages_.push_back({1, j, j, true});
+  if (chunks() > 1 && groups_.size() == 1) {
+    auto entries = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
+    for (product_stage& s : stages_) s.entries = std::move(entries[s.chunk]);
+  }
+  tiles_ = groups_.size() * (merges_ ? 2 : ranks);
+  // Own rows are multiplied while those of others come; own sums are computed while those for others go.
+  if (!sums_go()) stages_.insert(stages_.begin(), product_stage{own});
+  if (sums_go() && (merges_ || ranks == 1)) stages_.push_back({own});
+}
+
+}  // namespace partita::detail

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The stages of a product: of A X, in which rows of X come before a kernel, and of A^T X where only A is
+/// stored, in which sums go after it. Each is the adjoint of the other.
+///
+/// Let B(r, d, c) be the sub-block (depth d, col c) of row block r of X; A's columns at (d, c) are the union
+/// of B(r, d, c) over r. For A X the rank (r, c, d) computes, with f/pc columns on the left and f columns on
+/// the right,
+///
+///   C stationary: A moves along col                 A stationary: X and Y move along col
+///   for each col k: broadcast A(r; d, k) along col    all-to-all along col: X to full-width rows (.., col)
+///     for each row r': receive B(r', d, k)            for each row r': receive B(r', d, c)
+///       Y += A(r, r'; d, k) B(r', d, k)                 Y += A(r, r'; d, c) B(r', d, c)
+///                                                     reduce-scatter Y along col over its columns
+///   reduce-scatter (X partitioned by depth) or all-reduce (X replicated along depth) Y along depth
+///
+/// and for A^T X, with the sub-blocks B(r, d, c) of Y, from the rows r of X,
+///
+///   all-gather X along depth                        all-gather X along depth and col
+///   for each col k: broadcast A(r; d, k) along col
+///     for each row r':                                for each row r':
+///       P(r') = A(r, r'; d, k)^T X(r)                   P(r') = A(r, r'; d, c)^T X(r)
+///     reduce-scatter P along row to B(r, d, k)        reduce-scatter P along row to B(r, d, c)
+///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
+///
+/// If A is not partitioned by col, there is one k and nothing moves along col. A^T X gathers X along depth
+/// only if depth partitions it; else Y, if depth partitions A's columns. Along row, either whole sub-blocks
+/// travel stage by stage, each overlapped with a multiply, or only the rows that A's nonzero columns
+/// reference, packed in one all-to-all that overlaps the multiply of the rank's own tile; or in one for each
+/// chunk of A's rows: rows of X overlap the multiply of the rank's own tile, if their chunk is one of the
+/// first two, and else that of the two chunks before; a sum travels after the last chunk that adds to it,
+/// while the next one multiplies.
+///
+/// What each rank receives for A^T X: with whole sub-blocks, even blocks and evenly many nonzeros, as much as
+/// with a stored A^T, except that a replicated Y is gathered along depth, which is half of its all-reduce.
+/// With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a stored A^T exchanges
+/// their nonempty rows: as many if the pattern is symmetric.
+///
+/// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
+/// et al. (ICPP24); chunks: see needed_exchange.hpp. Sub-blocks instead of square blocks allow any mesh
+/// shape.
+
+#include <memory>
+#include <utility>
+
+#include "partita/algebra/needed_exchange.hpp"
+#include "partita/algebra/product_plan.hpp"
+#include "partita/base/function_reference.hpp"
+
+namespace partita::detail {
+
+/// The products of this rank's blocks and what travels beside them. `Stored`: the numbers of X; `Sum`: those
+/// of the sums. Each travels as such.
+template <class T, class Device, class Sum = T, class Stored = T>
+class product_stages {
+ public:
+  /// kernel(t, part of tile t of A, the rows of X that it multiplies, beta, Y): Y = the product + beta Y. For
+  /// A X, X has the rows that the columns of the part index, Y its rows; for A^T X it is the other way round.
+  using kernel_reference = base::function_reference<void(std::size_t, const local::csr_slice<T>&,
+                                                         matrix_view<const Stored>, Sum, matrix_view<Sum>)>;
+
+  product_stages(const spmm_blocks<Device>& blocks, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                 const spmm_options& options, entry_values values = entry_values::own);
+
+  /// y = the product + beta y: for_stages(x, begin(y), beta, kernel), and finish(y), for this rank's blocks;
+  /// beta is 0 unless accumulates().
+  matrix_view<Sum> begin(matrix_view<Sum> y) { return sums_.empty() ? y : sums_.input(); }
+  void finish(matrix_view<Sum> y) { sums_(y); }
+  /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: where Y begins for them,
+  /// or nothing if kernels do not write it.
+  void for_stages(matrix_view<const Stored> x, matrix_view<Sum> sums, Sum beta, kernel_reference kernel);
+
+  /// Whether products can be added to y in the pass that multiplies.
+  bool accumulates() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
+  const product_plan<T, Device>& plan() const { return plan_; }
+  const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
+
+ private:
+  template <class E>
+  std::unique_ptr<row_traffic<E>> make_traffic() const {
+    const auto& m = plan_.blocks().m;
+    if (plan_.lists() == nullptr)
+      return std::make_unique<whole_exchange<E, Device>>(m, plan_.groups(), plan_.width());
+    return std::make_unique<needed_exchange<E, Device>>(m, plan_.lists(), plan_.blocks().flow,
+                                                        plan_.merges());
+  }
+
+  product_plan<T, Device> plan_;
+  std::unique_ptr<redistribution<Stored, Device>> change_;  ///< of X to the layout in which it is multiplied
+  buffer<Stored, Device> x_;
+  std::unique_ptr<row_traffic<Stored>> coming_;
+  std::unique_ptr<row_traffic<Sum>> going_;
+  partial_sums<Sum, Device> sums_;
+};
+
+template <class T, class Device, class Sum, class Stored>
+product_stages<T, Device, Sum, Stored>::product_stages(const spmm_blocks<Device>& b,
+                                                       std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                                                       const spmm_options& options, entry_values values)
+    : plan_(b, std::move(a), options, values, b.sums_go() ? sizeof(Sum) : sizeof(Stored)) {
+  const spmm_options chosen = plan_.options();
+  const layout to = b.multiplied(chosen);
+  if (!partition::same_blocks(b.m.shape(), b.dense, to)) {
+    change_ = std::make_unique<redistribution<Stored, Device>>(b.m, b.rows_of_x(), b.features, b.dense, to);
+    x_ = buffer<Stored, Device>(b.m.queue(), static_cast<std::size_t>(change_->new_block().size()));
+  }
+  sums_ = b.sums_go()
+              ? partial_sums<Sum, Device>(b.m, b.cols, b.features, b.exchanged(chosen), b.dense)
+              : partial_sums<Sum, Device>(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(chosen));
+  if (b.row_ranks() > 1 && b.sums_go()) going_ = make_traffic<Sum>();
+  if (b.row_ranks() > 1 && !b.sums_go()) coming_ = make_traffic<Stored>();
+}
+
+template <class T, class Device, class Sum, class Stored>
+void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored> x, matrix_view<Sum> sums,
+                                                        Sum beta, kernel_reference kernel) {
+  if (change_) {
+    const matrix_view<Stored> changed = transfer::view_of(x_.data(), change_->new_block());
+    (*change_)(x, changed);
+    x = changed;
+  }
+  const bool sums_go = plan_.sums_go();
+  const std::size_t blocks = plan_.groups().size(), steps = plan_.steps_of_block();
+  accumulator<Sum> sum(sums, beta);
+  std::size_t started = 0;
+  const auto start_rows = [&](std::size_t n) {  // of step n and those that may be under way beside it
+    for (; coming_ && started < std::min(n + coming_->ahead(), blocks * steps); ++started)
+      coming_->start(started, x);
+  };
+  start_rows(0);
+  plan_.stream().start(0);
+  for (std::size_t k = 0; k < blocks; ++k) {
+    plan_.stream().arrive(k);
+    if (k + 1 < blocks) plan_.stream().start(k + 1);
+    for (const product_stage& s : plan_.stages()) {
+      const std::size_t n = k * steps + s.step;
+      matrix_view<const Stored> rows = x;
+      matrix_view<Sum> to = sums;
+      if (sums_go)
+        to = s.travels ? going_->sums(n, s.tile) : plan_.own_rows(k, sums);
+      else
+        rows = s.travels ? coming_->arrive(n, s.tile) : plan_.own_rows(k, x);
+      if (s.travels) start_rows(n + 1);
+      if (!s.multiplies) continue;
+      for (const local::csr_slice<T>& part : plan_.parts(k, s)) {
+        if (sums_go) {
+          const Sum of_first = s.travels ? Sum(0) : beta;
+          kernel(s.tile, part, part.rows_of(rows), part.first_row > 0 ? Sum(1) : of_first, to);
+        } else {
+          const auto [of_old, out] = sum.add(part);
+          kernel(s.tile, part, rows, of_old, out);
+        }
+      }
+      if (sums_go && s.travels) going_->leave(n, s.tile, sums);
+    }
+    if (going_) going_->finish(k, sums);
+  }
+}
+
+}  // namespace partita::detail
