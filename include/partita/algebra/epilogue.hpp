@@ -37,37 +37,6 @@ local::spmm_epilogue<T> epilogue_of_block(T alpha, const epilogue<T, Device>& e,
   return block;
 }
 
-/// y(i, j) from a sum, where nothing is dropped.
-template <class T>
-struct cut_entry {
-  local::spmm_epilogue<T> e;
-  matrix_view<const T> old;
-
-  constexpr T operator()(local_index i, local_index j, T sum) const { return e.cut(sum, j, old(i, j)); }
-};
-
-/// And with dropout.
-template <class T>
-struct finished_entry {
-  struct in_row {
-    local::spmm_epilogue<T> e;
-    const T* old;
-    typename dropped<T>::in_row drop;
-
-    constexpr T operator()(local_index j, T sum) const {
-      return drop(e.drop.first_col + j, e.cut(sum, j, old[j]));
-    }
-  };
-
-  local::spmm_epilogue<T> e;
-  matrix_view<const T> old;
-
-  constexpr in_row row(local_index i) const {
-    return {e, old.row_data(i), e.drop.of_matrix.row(e.drop.first_row + i)};
-  }
-  constexpr T operator()(local_index i, local_index j, T sum) const { return row(i)(j, sum); }
-};
-
 /// y = the epilogue of sums, which may be y if beta is 0, in one pass.
 template <class T, class Device>
 void finish(const device_queue<Device>& q, local::input_view<T> sums, const local::spmm_epilogue<T>& e,
@@ -75,11 +44,7 @@ void finish(const device_queue<Device>& q, local::input_view<T> sums, const loca
   local::by_rows(
       q,
       [&](local_index first, matrix_view<const T> from, matrix_view<T> to) {
-        const local::spmm_epilogue<T> of_rows = e.from_row(first);
-        if (e.drop.drops())
-          transform_indexed(q, finished_entry<T>{of_rows, to}, from, to);
-        else
-          transform_indexed(q, cut_entry<T>{of_rows, to}, from, to);
+        finish_rows(q, from, e.from_row(first), to);
       },
       local::reads(sums), e.beta == 0 ? local::writes(y) : local::updates(y));
 }

@@ -135,8 +135,7 @@ class thread_group : public rendezvous {
   }
 
   /// Waits for `ready`, for which ranks have to post into slot s.
-  template <class Ready>
-  void wait_for_posts(lock& held, slot& s, int me, const comm::collective& op, Ready ready) {
+  void wait_for_posts(lock& held, slot& s, int me, const comm::collective& op, condition ready) {
     wait(held, me, op, ready, [&](int q) { return !s.posts[index(q)].endpoint; });
   }
   /// Counts this rank at a barrier.

@@ -3,6 +3,7 @@
 /// Synchronisation, reads of peers' memory, and failure propagation among thread ranks.
 
 #include "partita/base/error.hpp"
+#include "partita/base/function_reference.hpp"
 #include "partita/comm/call_site.hpp"
 #include "partita/comm/late.hpp"
 #include "partita/comm/threads/endpoint.hpp"
@@ -14,6 +15,8 @@ class rendezvous : public wakeable {
  public:
   /// Exclusive access to the rendezvous; released while waiting or reading.
   using lock = std::unique_lock<std::mutex>;
+  using condition = base::function_reference<bool()>;
+  using condition_of_rank = base::function_reference<bool(int)>;
 
   rendezvous(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
       : world_(std::move(world)), world_ranks_(std::move(world_ranks)) {}
@@ -44,8 +47,7 @@ class rendezvous : public wakeable {
 
   /// Waits, as rank `me`, for `ready`, for which the ranks have to come that absent(rank) is true of. Throws
   /// if the world failed, if one of those ranks has ended, or beyond the time limit.
-  template <class Ready, class Absent>
-  void wait(lock& held, int me, const comm::collective& op, Ready ready, Absent absent) {
+  void wait(lock& held, int me, const comm::collective& op, condition ready, condition_of_rank absent) {
     long_wait lasting(*this, me, op);
     for (;;) {
       check();
@@ -83,8 +85,8 @@ class rendezvous : public wakeable {
 
   /// Calls act(). If it throws, poisons the world, waits until no peer is reading this rank's memory, calls
   /// leave() and rethrows.
-  template <class Act, class Leave>
-  void guarded(lock& held, const int& readers, Act act, Leave leave) {
+  void guarded(lock& held, const int& readers, base::function_reference<void()> act,
+               base::function_reference<void()> leave) {
     try {
       act();
     } catch (const std::exception& e) {
@@ -137,8 +139,7 @@ class rendezvous : public wakeable {
 
   static std::string text_of(const comm::collective& op) { return describe(op) + text_of_group(op.axis); }
 
-  template <class Absent>
-  [[noreturn]] void fail_late(lock& held, int me, const comm::collective& op, Absent absent) {
+  [[noreturn]] void fail_late(lock& held, int me, const comm::collective& op, condition_of_rank absent) {
     std::vector<int> ranks;
     std::string elsewhere;
     for (int q = 0; q < size(); ++q) {

@@ -91,6 +91,16 @@ struct over_row_divisor {
   constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
 };
 
+template <class T>
+struct finished_entry {
+  local::spmm_epilogue<T> e;
+  matrix_view<const T> old;
+
+  constexpr T operator()(local_index i, local_index j, T sum) const {
+    return e.finished(sum, i, j, old(i, j));
+  }
+};
+
 /// As on_host::transform.
 template <class F, class T>
 void transform(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
@@ -103,6 +113,14 @@ template <class F, class T>
 void transform_indexed(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
+}
+
+/// As on_host::finish_rows.
+template <class T>
+void finish_rows(const device_queue<cuda_device>& q, local::input_view<T> sums,
+                 const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+  local::require_equal("finish_rows", "sums", local::shape_of(sums), "y", local::shape_of(y));
+  assign(q, y, mapped_with_index<finished_entry<T>, T>{{e, y}, sums}, sums);
 }
 
 /// As on_host::zip.

@@ -66,6 +66,21 @@ inline void finish_row(const T* bias, bool relu, const local::block_dropout<T>& 
   if (drop.drops()) dropped_rows<T>::of_row(drop, i, row, cols);
 }
 
+/// Row `to` of y = alpha from + beta y + bias, rounded as spmm_epilogue::cut. Returns the bias, if it is not
+/// added yet.
+template <class T>
+inline const T* scale_row(const local::spmm_epilogue<T>& e, const T* from, T* to, local_index cols) {
+  if (e.beta != 0) {
+    for (local_index j = 0; j < cols; ++j) to[j] = e.alpha * from[j] + e.beta * to[j];
+    return e.bias;
+  }
+  if (e.bias == nullptr)
+    for (local_index j = 0; j < cols; ++j) to[j] = e.alpha * from[j];
+  else
+    for (local_index j = 0; j < cols; ++j) to[j] = e.alpha * from[j] + e.bias[j];
+  return nullptr;
+}
+
 }  // namespace elementwise_detail
 
 /// y(i, j) = f(x(i, j)). Both (m, n); y may alias x. Throws shape_error if the shapes differ, and what f
@@ -89,6 +104,18 @@ inline void transform_indexed(const device_queue<host>& q, F f, local::input_vie
     });
   else
     elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
+}
+
+/// y = the epilogue e of sums. Both (m, n); y may alias sums if beta is 0. Throws shape_error if the shapes
+/// differ.
+template <class T>
+inline void finish_rows(const device_queue<host>& q, local::input_view<T> sums,
+                        const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+  local::require_equal("finish_rows", "sums", local::shape_of(sums), "y", local::shape_of(y));
+  elementwise_detail::assign_rows(q, y, [=](local_index i, T* to) {
+    const T* const bias = elementwise_detail::scale_row(e, sums.row_data(i), to, y.cols);
+    elementwise_detail::finish_row(bias, e.relu, e.drop, i, to, y.cols);
+  });
 }
 
 /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may alias a or b. Throws shape_error if the shapes differ,

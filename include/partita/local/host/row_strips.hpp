@@ -290,7 +290,8 @@ inline kernel<T, X, Values> kernel_of(local_index cols, bool packed) {
       return kernel_of<I, T, X, Values, Bytes, Most / 2>(cols, packed);
   if constexpr (sizeof(X) < sizeof(T) && Most <= 2 && Bytes > 16)
     return kernel_of<I, T, X, Values, Bytes / 2, Most * 2, Sums>(cols, packed);
-  if constexpr (sizeof(X) == sizeof(T) && Most <= 2 && Bytes > 16 && !by_head<T, Values>)
+  if constexpr (sizeof(X) == sizeof(T) && Most <= (Bytes < register_bytes(I) ? 1 : 2) && Bytes > 16 &&
+                !by_head<T, Values>)
     if (packed && cols * static_cast<int>(sizeof(T)) == Most * Bytes)
       return compiled<I, T, X, Values, strip<T, Bytes, Most, Sums, true>>;
   return compiled<I, T, X, Values, strip<T, Bytes, Most, Sums, false>>;
@@ -343,7 +344,9 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
   if constexpr (Bytes > shortest<T, Values>)
     if (p.y.cols < lanes || shared % lanes != 0)
       return multiply_rows<I, T, X, Values, Bytes / 2>(p, values, shared, begin, end);
-  constexpr int most = Bytes < register_bytes(I) && !by_head<T, Values> ? 2 : kept_registers(I);
+  constexpr int most = Bytes == sizeof(T)                                 ? 1
+                       : Bytes < register_bytes(I) && !by_head<T, Values> ? 2
+                                                                          : kept_registers(I);
   const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
   if (strips == 0) return;
   const bool packed = p.x.row_stride == p.y.cols && strips == 1 && p.places == nullptr;
