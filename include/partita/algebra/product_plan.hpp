@@ -20,7 +20,6 @@ struct product_stage {
   std::size_t tile = 0, chunk = 0, step = 0;
   bool travels = false;  ///< else its rows, or sums, are this rank's own
   bool multiplies = true;
-  std::vector<local_index> entries = {};  ///< of its parts, where they are known
 };
 
 /// The options and stages of a product with the blocks of A, independent of the layouts in the matrix types.
@@ -55,7 +54,9 @@ class product_plan {
 
   /// The parts of A that a stage multiplies of block k, which has arrived.
   chunk_slices<T> parts(std::size_t k, const product_stage& s) const {
-    return {stream_->parts(k, s.tile), s.chunk, s.travels ? chunks() : 1, s.entries};
+    if (!s.travels || chunks() == 1) return {stream_->parts(k, s.tile), 0, 1};
+    return {stream_->parts(k, s.tile), s.chunk, chunks(),
+            entries_.empty() ? std::span<const local_index>() : entries_[s.chunk]};
   }
   /// This rank's rows among those that travel along row for block k.
   template <class View>
@@ -93,6 +94,7 @@ class product_plan {
   bool merges_ = false;  ///< whether remote tiles are merged
   std::vector<row_group> groups_;
   std::vector<product_stage> stages_;
+  std::vector<std::vector<local_index>> entries_;  ///< of each part of each chunk, where they are known
   std::size_t tiles_ = 0, nonzeros_ = 0;
   local_index width_ = 0;
   std::unique_ptr<block_stream<T, Device>> stream_;
@@ -161,10 +163,8 @@ void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) 
     for (std::size_t t = 0; t < ranks; ++t)
       stages_.push_back({t, 0, lists_ ? 0 : t, true, sums_go() || t != own});
   for (std::size_t j = 0; j < chunks() && merges_; ++j) stages_.push_back({1, j, j, true});
-  if (chunks() > 1 && groups_.size() == 1) {
-    auto entries = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
-    for (product_stage& s : stages_) s.entries = std::move(entries[s.chunk]);
-  }
+  if (chunks() > 1 && groups_.size() == 1)
+    entries_ = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
   tiles_ = groups_.size() * (merges_ ? 2 : ranks);
   // Own rows are multiplied while those of others come; own sums are computed while those for others go.
   if (!sums_go()) stages_.insert(stages_.begin(), product_stage{own});

@@ -31,7 +31,8 @@ struct spmm_options {
 
 namespace detail {
 
-/// The partition of Y = A X, or where sums go of Y = A^T X: the blocks of A, X and Y, without their entries.
+/// The partition of Y = A X, or, where sums go, of Y = A^T X: the blocks of A, X and Y, without their
+/// entries.
 template <class Device>
 struct spmm_blocks {
   mesh<Device> m;
@@ -58,12 +59,12 @@ struct spmm_blocks {
     return stays(o) ? dense.cols - axis_set(axis::col) : dense.cols;
   }
   interval columns(spmm_options o) const { return features.block(multiplied_columns(o), m.at()); }
-  /// The layout of those rows that the sub-blocks are of while they travel along row: of X where rows come,
-  /// of Y where sums go; and that of X in any case.
+  /// The layout of the rows of which sub-blocks travel along row: of X where rows come, of Y where sums go.
   layout exchanged(spmm_options o) const {
     if (stays(o)) return {partition::column_cut(sparse), multiplied_columns(o)};
     return sums_go() ? layout{partition::column_cut(sparse) - axis_set(axis::col), dense.cols} : dense;
   }
+  /// The layout of X while it is multiplied.
   layout multiplied(spmm_options o) const {
     return sums_go() ? layout{sparse.rows, multiplied_columns(o)} : exchanged(o);
   }
