@@ -41,8 +41,9 @@ TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
 TEST_CASE("far memory: a task moves rows while the queue computes, and its failure is that of wait") {
   const host_queue q;
   const auto store = new_far_store();
-  use_far(q, {.store = store, .window = 1024, .from = 600});
-  auto& channel = *far_of(q);
+  const far_options options{.store = store, .window = 1024, .from = 600};
+  far_channel<host> channel(q, options);
+  q.owner()->use_far(options);
   CHECK(channel.slot_bytes() == 512);
   CHECK(channel.slot(1) == channel.slot(0) + 512);
   buffer<std::int32_t, host> x(q, 300);
@@ -66,8 +67,9 @@ TEST_CASE("far memory: a task moves rows while the queue computes, and its failu
 TEST_CASE("far memory: an emulated rate bounds transfers from below") {
   const host_queue q;
   const auto store = new_far_store();
-  use_far(q, {.store = store, .window = 1 << 16, .from = 1 << 10, .bytes_per_second = 1e6});
-  auto& channel = *far_of(q);
+  const far_options options{.store = store, .window = 1 << 16, .from = 1 << 10, .bytes_per_second = 1e6};
+  far_channel<host> channel(q, options);
+  q.owner()->use_far(options);
   const buffer<std::byte, host> x(q, 20000);
   channel.start([&] { channel.move({channel.slot(0), 20000, x.data(), 20000, 20000, 1}); });
   channel.wait();
