@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,10 +115,18 @@ class ledger {
 
   /// The time spent in phase_scopes of this name, the communication included.
   double seconds_in(std::string_view phase) const {
-    const auto found = times_.find(phase);
-    return found == times_.end() ? 0 : found->second;
+    for (const phase_time& t : times_)
+      if (t.phase == phase) return t.seconds;
+    return 0;
   }
-  void add_seconds(const std::string& phase, double seconds) { times_[phase] += seconds; }
+  void add_seconds(const std::string& phase, double seconds) {
+    for (phase_time& t : times_)
+      if (t.phase == phase) {
+        t.seconds += seconds;
+        return;
+      }
+    times_.push_back({phase, seconds});
+  }
 
   /// Who is told how many of its entries this rank has sent while a matrix is distributed; nobody by default.
   void observe(comm::progress observer) { observer_ = std::move(observer); }
@@ -138,8 +145,13 @@ class ledger {
   }
 
  private:
+  struct phase_time {
+    std::string phase;
+    double seconds;
+  };
+
   std::vector<ledger_entry> entries_;
-  std::map<std::string, double, std::less<>> times_;
+  std::vector<phase_time> times_;
   std::string phase_ = "setup";
   comm::progress observer_;
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <ranges>
@@ -103,18 +104,21 @@ struct npy_dictionary {
 
   void read(npy_header& header) {
     const char* const all_keys = "the keys descr, fortran_order and shape, once each";
-    std::vector<std::string> missing{"descr", "fortran_order", "shape"};
+    std::string_view missing[] = {"descr", "fortran_order", "shape"};
     list("{", "}", [&] {
       const std::string key = string();
       expect(":");
-      if (std::erase_if(missing, [&](const std::string& k) { return k == key; }) == 0) malformed(all_keys);
+      std::string_view* const found = std::find(std::begin(missing), std::end(missing), key);
+      if (key.empty() || found == std::end(missing)) malformed(all_keys);
+      *found = {};
       if (key == "descr") header.descr = string();
       if (key == "fortran_order") header.fortran_order = boolean();
       if (key == "shape") list("(", ")", [&] { header.shape.push_back(size_after(header.shape.size())); });
     });
     accept("\n");
     if (at != text.size()) malformed("nothing after the dictionary");
-    if (!missing.empty()) malformed(all_keys);
+    for (const std::string_view key : missing)
+      if (!key.empty()) malformed(all_keys);
   }
 
   [[noreturn]] void malformed(const std::string& expected) const {

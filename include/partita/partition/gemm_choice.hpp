@@ -199,14 +199,18 @@ inline global_index elements_of(const gemm_problem& p) {
 /// over axes of a given mesh.
 inline gemm_choice choose(const gemm_problem& p, global_index limit,
                           std::optional<gemm_schedule> given = {}) {
+  const auto moves_less = [](const gemm_choice& a, const gemm_choice& b) {
+    return a.words < b.words || (a.words == b.words && a.multiplications < b.multiplications);
+  };
   std::vector<gemm_choice> choices;
   for (const gemm_schedule& s : given ? std::vector{*given} : detail::schedules_on(p.mesh))
-    for (gemm_choice& c : detail::choices_under(p, s)) choices.push_back(std::move(c));
-  std::ranges::stable_sort(choices, {},
-                           [](const gemm_choice& c) { return std::pair(c.words, c.multiplications); });
+    for (gemm_choice& c : detail::choices_under(p, s))
+      choices.insert(std::upper_bound(choices.begin(), choices.end(), c, moves_less), std::move(c));
   for (gemm_choice& c : choices)
     if (detail::set_stages(p, c, limit)) return c;
-  return *std::ranges::min_element(choices, {}, &gemm_choice::buffered);
+  return *std::min_element(choices.begin(), choices.end(), [](const gemm_choice& a, const gemm_choice& b) {
+    return a.buffered < b.buffered;
+  });
 }
 
 }  // namespace partita::partition

@@ -36,14 +36,17 @@ inline gemm_problem problem_on_grid(global_index m, global_index n, global_index
 inline gemm_grid choose_grid(global_index m, global_index n, global_index k, int ranks,
                              std::optional<global_index> limit = {}) {
   constexpr gemm_schedule by_axis{axis::row, axis::col, axis::depth};
+  const auto moves_less = [](const gemm_grid& a, const gemm_grid& b) {
+    return a.choice.words < b.choice.words;
+  };
   std::vector<gemm_grid> grids;
   for (int pm = 1; pm <= ranks; ++pm)
     for (int pn = 1; pn <= ranks / pm; ++pn) {
       if (ranks % (pm * pn) != 0) continue;
       const gemm_problem p = problem_on_grid(m, n, k, {pm, pn, ranks / (pm * pn)});
-      grids.push_back({p, detail::choices_under(p, by_axis).front()});
+      const gemm_grid grid{p, detail::choices_under(p, by_axis).front()};
+      grids.insert(std::upper_bound(grids.begin(), grids.end(), grid, moves_less), grid);
     }
-  std::ranges::stable_sort(grids, {}, [](const gemm_grid& g) { return g.choice.words; });
   std::optional<gemm_grid> best;
   for (gemm_grid& g : grids) {
     if (best && g.choice.words > best->choice.words) break;

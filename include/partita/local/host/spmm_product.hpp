@@ -2,9 +2,9 @@
 #pragma once
 /// Repeated products with the same sparse blocks, with their rows in another order where that pays.
 
-#include <map>
+#include <algorithm>
 #include <optional>
-#include <tuple>
+#include <vector>
 
 #include "partita/local/host/row_order.hpp"
 #include "partita/local/host/spmm.hpp"
@@ -39,17 +39,17 @@ class spmm_product<T, on_host::host> {
   static bool finishes(const device_queue<on_host::host>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const {
-    for (const auto& [key, found] : blocks_)
-      if (found.rows) return true;
-    return false;
+    return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.order.has_value(); });
   }
   /// Discards all orders; required when memory of an operand is reused.
   void clear_plans() { blocks_.clear(); }
 
  private:
   struct block {
+    const local_index *offsets, *columns;
+    local_index rows, width;
     int products = 0;
-    std::optional<on_host::ordered_rows> rows;
+    std::optional<on_host::ordered_rows> order;
   };
 
   /// The order of a block, or null for the natural one.
@@ -60,11 +60,16 @@ class spmm_product<T, on_host::host> {
         a.rows, a.cols, a.offsets, a.columns, std::int64_t{width} * int{sizeof(T)}, q.threads()};
     const bool forced = order_ == local::row_order::clustered;
     if (!forced && p.cols * p.row_bytes < p.last_bytes) return nullptr;
-    block& b = blocks_[{a.offsets, a.columns, a.rows, width}];
+    block& b = block_of(a, width);
     if (++b.products == (forced ? 1 : 2) && far_of(q) == nullptr &&
         q.meter()->fits(on_host::ordered_rows::bytes(p)))
-      choose(q, p, forced, b.rows);
-    return b.rows ? &*b.rows : nullptr;
+      choose(q, p, forced, b.order);
+    return b.order ? &*b.order : nullptr;
+  }
+  block& block_of(const local::csr_view<T>& a, local_index width) {
+    for (block& b : blocks_)
+      if (b.offsets == a.offsets && b.columns == a.columns && b.rows == a.rows && b.width == width) return b;
+    return blocks_.emplace_back(block{a.offsets, a.columns, a.rows, width});
   }
   static void choose(const device_queue<on_host::host>& q, const on_host::order_problem& p, bool forced,
                      std::optional<on_host::ordered_rows>& rows) {
@@ -76,7 +81,7 @@ class spmm_product<T, on_host::host> {
   }
 
   local::row_order order_;
-  std::map<std::tuple<const void*, const void*, local_index, local_index>, block> blocks_;
+  std::vector<block> blocks_;
 };
 
 }  // namespace partita::detail
