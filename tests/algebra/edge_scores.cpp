@@ -2,6 +2,8 @@
 // Coefficients of edges from scalars of vertices, and their gradients, by the definition, everywhere.
 #include "partita/algebra/edge_scores.hpp"
 
+#include <map>
+
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/edge_spmm.hpp"
 #include "support/edge_matrices.hpp"

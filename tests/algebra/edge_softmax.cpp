@@ -2,6 +2,8 @@
 // The softmax over the rows of an edge matrix, and its adjoint, on every policy and mesh.
 #include "partita/algebra/edge_softmax.hpp"
 
+#include <map>
+
 #include "support/edge_matrices.hpp"
 
 namespace test_edge_softmax {

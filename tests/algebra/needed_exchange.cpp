@@ -3,6 +3,7 @@
 #include "partita/algebra/needed_exchange.hpp"
 
 #include <set>
+#include <tuple>
 
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"

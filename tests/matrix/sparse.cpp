@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
 
+#include <map>
+
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 

@@ -3,6 +3,7 @@
 #include "partita/matrix/tiles.hpp"
 
 #include <doctest/doctest.h>
+#include <map>
 
 #include "partita/memory/host.hpp"
 #include "support/ranks.hpp"

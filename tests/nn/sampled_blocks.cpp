@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers on blocks of neighbours: the losses and gradients are those of the whole graph.
 
+#include <map>
+
 #include "partita/compiled/host.hpp"
 #include "partita/train/models.hpp"
 #include "support/datasets.hpp"

@@ -2,6 +2,7 @@
 // Who owns what: blockings, against their definition.
 #include "partita/partition/blocking.hpp"
 
+#include <map>
 #include <set>
 
 #include "support/matrices.hpp"

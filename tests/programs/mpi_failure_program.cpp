@@ -2,6 +2,8 @@
 // One failure under MPI: mpi_failure_program SCENARIO [own], where `own` initializes MPI itself.
 // mpi_failures.sh runs them and looks at how the job ends.
 
+#include <map>
+
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/mpi.hpp"
 

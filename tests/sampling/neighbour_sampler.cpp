@@ -2,6 +2,8 @@
 // Sampled neighbours: what is kept, how it is scaled, and that it depends on nothing else.
 #include "partita/sampling/neighbour_sampler.hpp"
 
+#include <map>
+
 #include "support/samples.hpp"
 
 namespace test_neighbour_sampler {

@@ -2,6 +2,8 @@
 // Subgraphs that random walks visit: the walks, what is between their vertices, and its normalisation.
 #include "partita/sampling/walk_sampler.hpp"
 
+#include <map>
+
 #include "support/samples.hpp"
 
 namespace test_walk_sampler {

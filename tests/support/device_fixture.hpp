@@ -3,6 +3,8 @@
 // Blocks of the laws in memory of a CUDA device. All that happens to them is enqueued; nobody waits before a
 // block is looked at, so that what an operation fails to wait for shows on the emulator.
 
+#include <map>
+
 #include "laws/law_values.hpp"
 #include "partita/comm/cuda_memory.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Graphs to sample from, and samples in global indices.
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>

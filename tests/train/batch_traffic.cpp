@@ -3,6 +3,7 @@
 #include "partita/train/batch_traffic.hpp"
 
 #include <doctest/doctest.h>
+#include <map>
 
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"

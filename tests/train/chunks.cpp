@@ -2,6 +2,8 @@
 // Vertices in chunks: every row of every chunk is one vertex, whatever the blocks of rows and the chunks are.
 #include "partita/train/chunks.hpp"
 
+#include <tuple>
+
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 

@@ -2,6 +2,8 @@
 // Models in files: what was saved under one policy computes the same under every other, on any ranks.
 #include "partita/train/model_file.hpp"
 
+#include <map>
+
 #include "laws/training_laws.hpp"
 #include "partita/io/reordered.hpp"
 #include "partita/train/trained_values.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks of a pipeline receive in an epoch, in closed form.
+#include <map>
 #include <set>
 
 #include "partita/compiled/host.hpp"

@@ -2,6 +2,8 @@
 // What is refused of the entries of a sparse matrix, and which matrices are symmetric.
 #include "partita/transfer/entry_checks.hpp"
 
+#include <tuple>
+
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"

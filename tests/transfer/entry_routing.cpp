@@ -2,6 +2,9 @@
 // Entries on their way to the ranks that hold them, against a search for the tiles of every rank.
 #include "partita/transfer/entry_routing.hpp"
 
+#include <map>
+#include <tuple>
+
 #include "partita/matrix/sorted_entries.hpp"
 #include "support/matrices.hpp"
 

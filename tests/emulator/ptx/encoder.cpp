@@ -2,6 +2,7 @@
 #include "encoder.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace emulator::ptx {
 

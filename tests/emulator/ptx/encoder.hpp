@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From instructions to operations: names become places in the registers of a warp.
+#include <map>
 #include <optional>
 #include <span>
 

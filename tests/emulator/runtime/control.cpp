@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../control.hpp"
 
+#include <map>
+
 #include "kernels.hpp"
 #include "machine.hpp"
 

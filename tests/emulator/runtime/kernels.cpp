@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <map>
 #include <thread>
 
 #include "device_view.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 // The device code of the program: fat binaries, modules on each device, and launches.
 #include <cuda_runtime_api.h>
+#include <map>
 
 #include "../ptx/block.hpp"
 

@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cuda_runtime_api.h>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <utility>
 

@@ -10,6 +10,7 @@
 // communicators that only dead-lock where kernels occupy a device; networks, topologies, processes, the time
 // it takes to connect; reductions in NCCL's own order (those here are in some other order than the ranks').
 #include <algorithm>
+#include <map>
 
 #include "../control.hpp"
 #include "nccl_clique.hpp"

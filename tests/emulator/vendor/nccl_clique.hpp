@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Communicators of the emulated NCCL: members, how calls meet, and what goes wrong.
+#include <map>
 #include <tuple>
 
 #include "nccl_meeting.hpp"
