@@ -69,7 +69,7 @@ class spmm_product<T, on_host::host> {
   block& block_of(const local::csr_view<T>& a, local_index width) {
     for (block& b : blocks_)
       if (b.offsets == a.offsets && b.columns == a.columns && b.rows == a.rows && b.width == width) return b;
-    return blocks_.emplace_back(block{a.offsets, a.columns, a.rows, width, {}});
+    return blocks_.emplace_back(block{a.offsets, a.columns, a.rows, width, 0, {}});
   }
   static void choose(const device_queue<on_host::host>& q, const on_host::order_problem& p, bool forced,
                      std::optional<on_host::ordered_rows>& rows) {
