@@ -15,6 +15,7 @@
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/index_reader.hpp"
 #include "partita/memory/large_list.hpp"
+#include "partita/memory/out_of_core.hpp"
 #include "partita/transfer/row_lists.hpp"
 
 namespace partita::detail {
