@@ -58,7 +58,7 @@ mesh<host> place() { return {self::world(), mesh_shape{}, device_queue<host>(1)}
 /// What the median product of `rounds` takes and moves.
 struct figures {
   double seconds = 0;
-  far_traffic traffic;
+  memory::far_traffic traffic;
 };
 
 figures measure(operands& o, int rounds) {
@@ -71,7 +71,7 @@ figures measure(operands& o, int rounds) {
     o.product(o.x, o.y);
     seconds.push_back(std::chrono::duration<double>(clock::now() - begin).count());
   }
-  return {bench::median(seconds), channel == nullptr ? far_traffic{} : channel->traffic()};
+  return {bench::median(seconds), channel == nullptr ? memory::far_traffic{} : channel->traffic()};
 }
 
 figures over_far_memory(const problem& p, const bench::graph& g, std::size_t window, double rate) {
@@ -99,7 +99,7 @@ void run(const problem& p) {
   for (const int chunks : p.chunks) {
     const auto window = static_cast<std::size_t>(2 * bytes / chunks);
     const figures disk = over_far_memory(p, g, window, 0);
-    const far_traffic& t = disk.traffic;
+    const memory::far_traffic& t = disk.traffic;
     const auto moved = static_cast<double>(t.read + t.written);
     const figures slow = over_far_memory(p, g, window, moved / t.compute);
     std::printf("%8.0f %8.1f %12.1f %10.2f %8.2f %8.2f %8.2f\n", static_cast<double>(t.chunks) / p.rounds,

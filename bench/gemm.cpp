@@ -90,7 +90,7 @@ std::vector<std::pair<std::string, partition::gemm_problem>> places_of(const ben
 /// Each axis of several ranks partitions i, j, k or nothing.
 std::vector<partition::gemm_schedule> schedules_on(mesh_shape m) {
   std::vector<partition::gemm_schedule> all{{}};
-  for (const axis a : all_axes) {
+  for (const axis a : partition::all_axes) {
     const auto shorter = all;
     for (const partition::gemm_schedule& s : shorter) {
       if (m[a] == 1) continue;
@@ -180,8 +180,8 @@ bench::json measure(const communicator& world, const bench::gemm_problem& p, con
     x->multiply();
     const double difference = world.all_reduce(x->difference(), reduction::max);
     if (difference != 0)
-      throw_error<error>({x->program, " on ", x->mesh, ", ", x->layouts, ", ", x->schedule,
-                          ": the result differs by ", std::to_string(difference)});
+      base::throw_error<error>({x->program, " on ", x->mesh, ", ", x->layouts, ", ", x->schedule,
+                                ": the result differs by ", std::to_string(difference)});
   }
   for (int round = 0; round < c.rounds; ++round) {
     for (std::size_t next = 0; next < all.size(); ++next) {

@@ -66,7 +66,7 @@ io::dataset dataset_of(const bench_case& c) {
   d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
   for (global_index v = 0; v < d.vertices; ++v) {
     d.labels.push_back(
-        static_cast<std::int64_t>(random_bits(3, v, 0) % static_cast<std::uint64_t>(d.classes)));
+        static_cast<std::int64_t>(base::random_bits(3, v, 0) % static_cast<std::uint64_t>(d.classes)));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
   return d;
@@ -99,7 +99,7 @@ std::size_t device_bytes_in_use() {
 
 /// A barrier over all ranks.
 void meet(const communicator& world) {
-  const phase_scope phase(world.ledger(), "meeting");
+  const comm::phase_scope phase(world.ledger(), "meeting");
   global_index nothing[] = {0};
   world.all_reduce(std::span<global_index>(nothing));
 }
@@ -139,7 +139,7 @@ figures train(const communicator& world, const bench_case& c, const io::dataset&
   }
   f.calls = bench::count_cuda_calls() - calls;
   meet(world);
-  const traffic received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
+  const traffic received = m.ledger().total([](const comm::ledger_entry& e) { return e.phase != "meeting"; });
   f.seconds = partita::nn::median(std::move(seconds));
   f.peak = nn::summarize(world, static_cast<global_index>(queue.meter()->peak()));
   f.allocations = nn::summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));

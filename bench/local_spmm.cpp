@@ -64,7 +64,7 @@ graph rmat() {
   for (std::size_t e = 0; e < vertices * edges_per_vertex; ++e) {
     std::size_t row = 0, col = 0;
     for (int level = 0; level < scale; ++level) {
-      const double u = partita::random_uniform(1, static_cast<std::int64_t>(e), level);
+      const double u = partita::base::random_uniform(1, static_cast<std::int64_t>(e), level);
       row = 2 * row + (u >= 0.76);
       col = 2 * col + ((u >= 0.57 && u < 0.76) || u >= 0.95);
     }
@@ -76,7 +76,8 @@ graph rmat() {
   for (const std::uint64_t edge : edges) {
     ++g.offsets[(edge >> 32) + 1];
     g.columns.push_back(static_cast<local_index>(edge & 0xffffffffu));
-    g.values.push_back(static_cast<float>(partita::random_uniform(2, static_cast<std::int64_t>(edge), 0)));
+    g.values.push_back(
+        static_cast<float>(partita::base::random_uniform(2, static_cast<std::int64_t>(edge), 0)));
   }
   std::partial_sum(g.offsets.begin(), g.offsets.end(), g.offsets.begin());
   return g;

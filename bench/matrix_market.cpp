@@ -49,9 +49,9 @@ void write(const fs::path& path, const problem& p) {
   const double scale = std::pow(10, p.decimals);
   global_index e = 0;
   for (auto& [row, col, value] : entries) {
-    row = static_cast<global_index>(partita::random_bits(1, e, 0) >> 44);
-    col = static_cast<global_index>(partita::random_bits(1, e, 1) >> 44);
-    value = partita::random_uniform(1, e++, 2);
+    row = static_cast<global_index>(partita::base::random_bits(1, e, 0) >> 44);
+    col = static_cast<global_index>(partita::base::random_bits(1, e, 1) >> 44);
+    value = partita::base::random_uniform(1, e++, 2);
     if (p.decimals < 17) value = std::round(value * scale) / scale;
   }
   partita::io::write_matrix_market(path, {1 << 20, 1 << 20}, entries);

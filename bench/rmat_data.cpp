@@ -50,8 +50,9 @@ int main(int argc, char** argv) try {
   std::vector<std::int64_t> labels;
   std::vector<std::uint8_t> split;
   for (global_index v = 0; v < n; ++v) {
-    for (global_index j = 0; j < features; ++j) x.push_back(static_cast<float>(random_uniform(2, v, j)));
-    labels.push_back(static_cast<std::int64_t>(random_bits(3, v, 0) % 16));
+    for (global_index j = 0; j < features; ++j)
+      x.push_back(static_cast<float>(base::random_uniform(2, v, j)));
+    labels.push_back(static_cast<std::int64_t>(base::random_bits(3, v, 0) % 16));
     split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
   io::write_npy(folder / "features.npy", {n, features}, x);

@@ -93,7 +93,7 @@ bench::graph uniform(int scale, int edges_per_vertex) {
     bench::entries list;
     for (global_index e = 0; e < n * edges_per_vertex; ++e) {
       const auto draw = [&](int which) {
-        return static_cast<global_index>(partita::random_uniform(7, e, which) * static_cast<double>(n));
+        return static_cast<global_index>(partita::base::random_uniform(7, e, which) * static_cast<double>(n));
       };
       list.push_back({e / edges_per_vertex, draw(1), 1.0f});
     }
@@ -120,14 +120,14 @@ bool measure(const std::string& name, const csr& a, local_index f, const partita
   const auto multiply = [&](auto& product, const auto& to) {
     return milliseconds([&] { product(q, a.view(), x, {}, to); });
   };
-  partita::detail::spmm_product<float, host> natural(row_order::natural);
+  partita::local::spmm_product<float, host> natural(row_order::natural);
   std::vector<double> search, of_natural, of_chosen, of_clustered;
   multiply(natural, y);
-  partita::detail::spmm_product<float, host> clustered(row_order::clustered);
+  partita::local::spmm_product<float, host> clustered(row_order::clustered);
   multiply(clustered, z);
   bool reorders = false, right = true;
   for (int round = 0; round < rounds; ++round) {
-    partita::detail::spmm_product<float, host> chosen;
+    partita::local::spmm_product<float, host> chosen;
     multiply(chosen, z);
     const double second = multiply(chosen, z);
     of_natural.push_back(multiply(natural, y));

@@ -183,7 +183,7 @@ std::vector<global_index> skewed_vertices(const row_homes& home, double times) {
   const double others = (home.ranks - times) / (times * (home.ranks - 1));
   std::vector<global_index> chosen;
   for (global_index v = 0; v < home.rows.size(); ++v)
-    if (random_uniform(random_key{.seed = 5}.word(), v, 0) < 0.2 * (home(v) == 0 ? 1 : others))
+    if (base::random_uniform(random_key{.seed = 5}.word(), v, 0) < 0.2 * (home(v) == 0 ? 1 : others))
       chosen.push_back(v);
   return chosen;
 }

@@ -44,7 +44,7 @@ int main() {
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
     for (std::size_t a = 0; a < 3; ++a)
-      heard[static_cast<std::size_t>(m.rank())][a] = ranks_along(m, all_axes[a]);
+      heard[static_cast<std::size_t>(m.rank())][a] = ranks_along(m, partition::all_axes[a]);
   });
 
   constexpr int speaker = 7;
@@ -52,11 +52,12 @@ int main() {
   std::printf("\nrank %d stands at row %d, col %d, depth %d\n", speaker, here.row, here.col, here.depth);
   bool right = true;
   for (std::size_t a = 0; a < 3; ++a) {
-    std::printf("  along %-5s it talks with", name_of(all_axes[a]));
+    std::printf("  along %-5s it talks with", partition::name_of(partition::all_axes[a]));
     for (const global_index rank : heard[speaker][a]) std::printf(" %d", static_cast<int>(rank));
     std::printf("\n");
     for (std::size_t r = 0; r < heard.size(); ++r)
-      right = right && heard[r][a] == expected_along(shape, all_axes[a], shape.at(static_cast<int>(r)));
+      right = right &&
+              heard[r][a] == expected_along(shape, partition::all_axes[a], shape.at(static_cast<int>(r)));
   }
   std::printf("\nevery rank %s where the shape says\n", right ? "stands" : "does NOT stand");
   return right ? 0 : 1;

@@ -15,7 +15,7 @@ using namespace partita;
 constexpr layout rows{axis::row, {}};                       // copies along col and depth
 constexpr layout grid{axis::row, axis::col};                // copies along depth
 constexpr layout cube{axis::row | axis::depth, axis::col};  // no copies
-constexpr layout columns{{}, every_axis};                   // no copies, whole columns
+constexpr layout columns{{}, partition::every_axis};        // no copies, whole columns
 
 static_assert(partition::route_between(rows, grid).kind == partition::movement::slice);
 static_assert(partition::route_between(grid, rows) ==
@@ -53,7 +53,7 @@ bool arrives(const char* names, layout from, layout to) {
   global_index total = 0;
   for (const account& a : accounts) total += a.received;
   std::printf("%-22s %-10s along %-13s %6d words\n", names, kinds[static_cast<int>(way.kind)],
-              name_of(way.group).c_str(), int(total));
+              partition::name_of(way.group).c_str(), int(total));
   return std::ranges::all_of(accounts, &account::right);
 }
 

@@ -17,7 +17,7 @@ using weight = dense<double, replicated, host>;
 weight glorot_weight(const mesh<host>& m, global_index in, global_index out) {
   const double bound = std::sqrt(6.0 / static_cast<double>(in + out));
   const std::uint64_t word = random_key{.seed = 1, .stream = static_cast<std::uint64_t>(in)}.word();
-  const auto value = [=](auto i, auto j) { return bound * (2 * random_uniform(word, i, j) - 1); };
+  const auto value = [=](auto i, auto j) { return bound * (2 * base::random_uniform(word, i, j) - 1); };
   return generate<replicated, double>(m, {in, out}, value);  // (in, out)
 }
 
@@ -32,16 +32,16 @@ int main() {
     const auto a = distribute(m, p, {club.vertices, club.vertices}, share);            // (n, n)
     const auto x = redistribute(nn::local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
-    const nn::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
-    weight w0 = glorot_weight(m, club.features, 16);                   // (f, h)
-    weight w1 = glorot_weight(m, 16, club.classes);                    // (h, c)
+    const algebra::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
+    weight w0 = glorot_weight(m, club.features, 16);                        // (f, h)
+    weight w1 = glorot_weight(m, 16, club.classes);                         // (h, c)
 
     for (int epoch = 1; epoch <= 50; ++epoch) {
       auto hidden = spmm(a, gemm(x, w0));  // (n, h)
       transform(hidden, hidden, [](double z) { return z > 0 ? z : 0; });
       const auto z = redistribute<vertex_rows>(spmm(a, gemm(hidden, w1)));  // (n, c)
       dense<double, vertex_rows, host> dz(m, z.shape());                    // (n, c)
-      const double mean = nn::cross_entropy(z, labels, dz);
+      const double mean = algebra::cross_entropy(z, labels, dz);
 
       const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
       const auto dw1 = inner(hidden, dq);                              // (h, c)
@@ -51,7 +51,7 @@ int main() {
 
       zip(w0, dw0, w0, [](double w, double dw) { return w - 5 * dw; });
       zip(w1, dw1, w1, [](double w, double dw) { return w - 5 * dw; });
-      const double accurate = nn::accuracy(z, labels);
+      const double accurate = algebra::accuracy(z, labels);
       if (m.rank() != 0) continue;
       if (epoch == 1) first_loss = mean;
       loss = mean;

@@ -16,7 +16,7 @@ class tagcn_conv final : public nn::layer<T, Device> {
       : input_(b.input()), a_(a, vertex_rows, b.columns(in)), at_(transposed(a), vertex_rows, b.columns(in)) {
     for (int k = 0; k <= hops; ++k) terms_.push_back({b.glorot("W", {in, out}), b.rows(in), b.rows(in)});
   }
-  void forward(const operand<T, Device>& h, matrix& z, const nn::pass&) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const nn::pass&) override {
     copy(h, terms_[0].power);
     gemm(terms_[0].power, terms_[0].weight.value(), z);  // H W_0 (n, out)
     for (std::size_t k = 1; k < terms_.size(); ++k) {
@@ -24,10 +24,10 @@ class tagcn_conv final : public nn::layer<T, Device> {
       gemm(terms_[k].power, terms_[k].weight.value(), z, {.beta = 1});  // + A^k H W_k (n, out)
     }
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     for (std::size_t k = terms_.size(); k-- > 0;) {
       auto& [weight, power, d] = terms_[k];
-      weight_gradient_part(power, dz, weight.gradient());  // (A^k H)^T dZ (in, out)
+      algebra::weight_gradient_part(power, dz, weight.gradient());  // (A^k H)^T dZ (in, out)
       if (dh == nullptr) continue;
       if (k + 1 < terms_.size()) at_(terms_[k + 1].d, d);                         // A^T d_(k+1) (n, in)
       gemm(dz, transposed(weight.value()), d, T(k + 1 < terms_.size() ? 1 : 0));  // + dZ W_k^T (n, in)

@@ -22,7 +22,7 @@ std::pair<double, global_index> train(const communicator& world, bool at_home) {
     for (global_index k = 0; k < 10; ++k)
       mine.push_back({v, k < 9 ? v / part * part + (v + 97 * k * (v % 7 + 1)) % part : v * v % n, 0.1});
   const auto a = distribute(whole, feature_column, {n, n}, mine, symmetry::one_way);  // (n, n) on every rank
-  const auto value = [](auto v, auto j) { return random_uniform(1, v, j) + (v / part == j ? 0.5 : 0); };
+  const auto value = [](auto v, auto j) { return base::random_uniform(1, v, j) + (v / part == j ? 0.5 : 0); };
   const auto x = generate<vertex_rows, double>(m, {n, f}, value);  // (n/P, f)
 
   const sampling::row_homes homes{x.row_blocking(), vertex_rows.rows, ranks};
@@ -45,11 +45,11 @@ std::pair<double, global_index> train(const communicator& world, bool at_home) {
     const nn::builder<double, host> b(alone, h.row_blocking(), {.sampled = true}, parameters);
     auto net = nn::convolutions<nn::gcn_conv>(nn::block_operators(alone, s.blocks, false), {f, 16, ranks}, b);
     const auto class_of = [&](auto r) { return s.vertices[r] / part; };  // the roots are the first vertices
-    const nn::vertex_labels<host> labels(alone, net.row_blocking(), class_of);
+    const algebra::vertex_labels<host> labels(alone, net.row_blocking(), class_of);
     const auto& z = net.forward(h, {.training = true});     // (roots here, classes)
     dense<double, vertex_rows, host> dz(alone, z.shape());  // (roots here, classes)
-    const double share = double(z.shape().rows) / batch, loss = share * nn::cross_entropy(z, labels, dz);
-    transform(dz, dz, scaled<double>{share});  // the gradient of the mean over the whole batch
+    const double share = double(z.shape().rows) / batch, loss = share * algebra::cross_entropy(z, labels, dz);
+    transform(dz, dz, base::scaled<double>{share});  // the gradient of the mean over the whole batch
     net.backward(dz);
     parameters = b.parameters();
     world.all_reduce(parameters->gradients().values());

@@ -67,8 +67,8 @@ compressed<T, Device> compress(const Policy& policy, const device_queue<Device>&
   std::vector<std::pair<interval, local_index>> tiles;
   global_index width = 1;
   for (const interval c : columns) {
-    width =
-        std::max<global_index>(width, partita::to_local(c.size(), "the number of columns of a sparse tile"));
+    width = std::max<global_index>(
+        width, partita::base::to_local(c.size(), "the number of columns of a sparse tile"));
     tiles.emplace_back(c, static_cast<local_index>(tiles.size()));
   }
   std::erase_if(tiles, [](const auto& tile) { return tile.first.empty(); });
@@ -80,8 +80,9 @@ compressed<T, Device> compress(const Policy& policy, const device_queue<Device>&
     begins.push_back(interval.begin);
     numbers.push_back(number);
   }
-  const auto height = partita::to_local(rows.size(), "the number of rows of a sparse block");
-  partita::to_local(static_cast<global_index>(entries.size()), "the number of entries of a sparse block");
+  const auto height = partita::base::to_local(rows.size(), "the number of rows of a sparse block");
+  partita::base::to_local(static_cast<global_index>(entries.size()),
+                          "the number of entries of a sparse block");
   const key_space space(columns.size(), height, width);
 
   const auto given = copied_to(q, entries);

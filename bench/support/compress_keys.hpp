@@ -32,8 +32,8 @@ using partita::global_index;
 using partita::interval;
 using partita::local_index;
 using partita::shape_error;
-using partita::to_local;
 using partita::triplet;
+using partita::base::to_local;
 using partita::local::csr_view;
 
 /// A row of CSR tiles, as in matrix/tiles.hpp.

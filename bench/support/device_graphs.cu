@@ -32,7 +32,7 @@ struct random_entry {
     global_index ends[2] = {};
     if (scale == 0)
       for (int side = 0; side < 2; ++side)
-        ends[side] = static_cast<global_index>(partita::random_bits(word, e, side) %
+        ends[side] = static_cast<global_index>(partita::base::random_bits(word, e, side) %
                                                static_cast<std::uint64_t>(vertices));
     else
       fall(e, ends);
@@ -46,7 +46,7 @@ struct random_entry {
   constexpr void fall(std::int64_t e, global_index (&ends)[2]) const {
     std::uint64_t bits = 0;
     for (int level = 0; level < scale; ++level) {
-      bits = level % 4 == 0 ? partita::random_bits(word, e, level) : bits >> 16;
+      bits = level % 4 == 0 ? partita::base::random_bits(word, e, level) : bits >> 16;
       const auto u = static_cast<std::uint32_t>(bits & 0xffff);
       ends[0] = 2 * ends[0] + (u >= 49807);
       ends[1] = 2 * ends[1] + ((u >= 37356 && u < 49807) || u >= 62259);
@@ -64,7 +64,7 @@ struct is_kept {
   constexpr bool operator()(std::uint64_t key) const {
     const auto row = static_cast<global_index>(key / vertices),
                col = static_cast<global_index>(key % vertices);
-    return partita::random_uniform(word, row < col ? row : col, row < col ? col : row) < share;
+    return partita::base::random_uniform(word, row < col ? row : col, row < col ? col : row) < share;
   }
 };
 
@@ -137,7 +137,7 @@ struct first_key_of_row {
 /// The offset of each row in `keys`; one more than there are rows.
 buffer<local_index, cuda_device> row_offsets(const device_queue<cuda_device>& q, const key_list& keys,
                                              global_index vertices) {
-  partita::to_local(static_cast<global_index>(keys.size()), "the number of entries of a graph");
+  partita::base::to_local(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
   buffer<local_index, cuda_device> offsets(q, size);
   with_policy(q, [&](const auto& policy) {
@@ -213,14 +213,14 @@ class device_graph {
                                                                           weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
     auto result = std::make_shared<partita::local::csr_tiles<float, cuda_device>>();
-    result->rows = partita::to_local(rows.size(), "the number of rows of a sparse block");
+    result->rows = partita::base::to_local(rows.size(), "the number of rows of a sparse block");
     std::array<std::uint64_t, key_of_tile::most> begins{};
     global_index widest = 1;
     partita::coordinates at = m.at();
     for (at.row = 0; at.row < (layout.rows.contains(partita::axis::row) ? m.shape().row : 1); ++at.row) {
       const partita::interval c = cuts.block(partita::partition::column_cut(layout), at);
       begins.at(result->count()) = static_cast<std::uint64_t>(c.begin);
-      result->widths.push_back(partita::to_local(c.size(), "the number of columns of a sparse tile"));
+      result->widths.push_back(partita::base::to_local(c.size(), "the number of columns of a sparse tile"));
       widest = std::max(widest, c.size());
     }
 
@@ -273,7 +273,7 @@ struct column_of_key {
 
 struct feature {
   constexpr float operator()(std::int64_t i) const {
-    return static_cast<float>(partita::random_uniform(partita::random_key{.seed = 3}.word(), i, 0));
+    return static_cast<float>(partita::base::random_uniform(partita::random_key{.seed = 3}.word(), i, 0));
   }
 };
 

@@ -26,7 +26,7 @@ struct graph {
 
 /// The value of an entry, in [0, 1).
 inline float weight(global_index row, global_index col) {
-  return static_cast<float>(partita::random_uniform(partita::random_key{.seed = 2}.word(), row, col));
+  return static_cast<float>(partita::base::random_uniform(partita::random_key{.seed = 2}.word(), row, col));
 }
 
 /// A permutation of 0 ... 2^scale - 1, composed of bijections: multiplications by odd numbers and right
@@ -54,7 +54,7 @@ inline graph rmat(int scale, int edges_per_vertex = 16, std::uint64_t seed = 1) 
     for (global_index e = mine.begin; e < mine.end; ++e) {
       global_index row = 0, col = 0;
       for (int level = 0; level < scale; ++level) {
-        const double u = partita::random_uniform(word, e, level);
+        const double u = partita::base::random_uniform(word, e, level);
         row = 2 * row + (u >= 0.76);
         col = 2 * col + ((u >= 0.57 && u < 0.76) || u >= 0.95);
       }

@@ -33,7 +33,7 @@ void spmm(const mesh<Device>& m, benchmark::State* state, const policy& p, const
   };
 
   const traffic t = count(m.world(), multiply.predicted(), work);
-  const int copies = m.shape().size(every_axis - p.sparse.used());
+  const int copies = m.shape().size(partition::every_axis - p.sparse.used());
   const auto nonzeros = static_cast<double>(
       nn::summarize(m.world(), static_cast<global_index>(a.local()->nonzeros)).total / copies);
   measure(m.world(), state, work);

@@ -94,7 +94,7 @@ class pipeline_simulation {
   void check() {
     const auto fits = [](const auto& list, int n, const char* what) {
       if (list.size() != 1 && list.size() != static_cast<std::size_t>(n))
-        partita::throw_error<partita::error>({what, ": ", list.size(), " values for ", n});
+        partita::base::throw_error<partita::error>({what, ": ", list.size(), " values for ", n});
     };
     if (costs_.stages < 1 || costs_.parts < 1) throw partita::error("a pipeline has a stage, and it a part");
     if (costs_.order.empty()) costs_.order = partita::nn::chunk_order(0, 0, costs_.chunks, false);

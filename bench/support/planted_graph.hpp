@@ -23,7 +23,7 @@ struct planted {
 inline std::vector<global_index> permutation(global_index n, std::uint64_t seed) {
   std::vector<global_index> order(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto j = partita::random_bits(seed, static_cast<global_index>(i), 0) % (i + 1);
+    const auto j = partita::base::random_bits(seed, static_cast<global_index>(i), 0) % (i + 1);
     order[i] = order[j];
     order[j] = static_cast<global_index>(i);
   }
@@ -41,7 +41,7 @@ inline entries planted_graph(const planted& p) {
   entries list;
   list.reserve(static_cast<std::size_t>(2 * edges));
   for (global_index e = 0; e < edges; ++e) {
-    const auto uniform = [&](int draw) { return partita::random_uniform(word, e, draw); };
+    const auto uniform = [&](int draw) { return partita::base::random_uniform(word, e, draw); };
     const auto community = [&](int draw) {
       return static_cast<int>(uniform(draw) * static_cast<double>(p.communities));
     };

@@ -19,9 +19,9 @@ inline partita::io::dataset rmat_dataset(int scale, global_index features = 64, 
   std::vector<float> x;
   for (global_index v = 0; v < d.vertices; ++v) {
     for (global_index j = 0; j < features; ++j)
-      x.push_back(static_cast<float>(partita::random_uniform(2, v, j)));
+      x.push_back(static_cast<float>(partita::base::random_uniform(2, v, j)));
     d.labels.push_back(
-        static_cast<std::int64_t>(partita::random_bits(3, v, 0) % static_cast<std::uint64_t>(classes)));
+        static_cast<std::int64_t>(partita::base::random_bits(3, v, 0) % static_cast<std::uint64_t>(classes)));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
   d.vertex_features = partita::io::feature_table(d.vertices, features, std::move(x));

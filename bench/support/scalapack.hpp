@@ -73,7 +73,7 @@ class block_cyclic {
     int info = 0;
     descinit_(descriptor_.data(), &m, &n, &row_block, &col_block, &origin, &origin, &context, &leading,
               &info);
-    if (info != 0) partita::throw_error<partita::error>({"descinit refuses its argument ", -info});
+    if (info != 0) partita::base::throw_error<partita::error>({"descinit refuses its argument ", -info});
   }
 
   const dealt& rows() const { return rows_; }

@@ -212,7 +212,7 @@ void draw_split(io::dataset& data, std::span<const global_index> ids, const std:
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   const std::uint64_t word = partita::random_key{}.word();
   for (std::size_t v = 0; v < ids.size(); ++v)
-    if (labelled[v]) order.emplace_back(partita::random_bits(word, ids[v], 0), v);
+    if (labelled[v]) order.emplace_back(partita::base::random_bits(word, ids[v], 0), v);
   std::ranges::sort(order);
   const std::size_t train = (6 * order.size() + 9) / 10, validation = (order.size() - train) / 2;
   std::vector<std::uint8_t> split(ids.size(), 0);

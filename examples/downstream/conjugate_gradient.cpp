@@ -26,8 +26,8 @@ int main() {
     const mesh<host> m(world, default_mesh(grid_2d, world.size()));
     const auto mine = laplacian(comm::share_of(n, m.rank(), m.size()));
     const auto a = distribute<grid_2d.sparse>(m, {n, n}, mine, symmetry::symmetric);  // (n/pr, n/pc)
-    const auto b =
-        generate<grid_2d.dense, double>(m, {n, f}, [](auto i, auto j) { return random_uniform(7, i, j); });
+    const auto b = generate<grid_2d.dense, double>(
+        m, {n, f}, [](auto i, auto j) { return base::random_uniform(7, i, j); });
     dense<double, grid_2d.dense, host> x(m, {n, f}), r(m, {n, f}), p(m, {n, f}),
         q(m, {n, f});  // (n/pr, f/pc)
     dense<double, replicated, host> rr(m, {1, f}), pq(m, {1, f}), step(m, {1, f}), old(m, {1, f});  // (1, f)

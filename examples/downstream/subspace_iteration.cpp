@@ -38,8 +38,8 @@ int main() {
     auto mine = nn::edge_share(club, world);
     for (global_index v = world.rank(); v < n; v += world.size()) mine.push_back({v, v, 5});
     const auto a = distribute(m, grid_2d, {n, n}, mine, symmetry::symmetric);  // (n/pr, n/pc)
-    auto x =
-        generate<double>(m, grid_2d.dense, {n, f}, [](auto i, auto j) { return random_uniform(3, i, j); });
+    auto x = generate<double>(m, grid_2d.dense, {n, f},
+                              [](auto i, auto j) { return base::random_uniform(3, i, j); });
     auto y = spmm(a, x);                                                // (n/pr, f/pc)
     dense<double, replicated, host> values(m, {1, f}), off(m, {1, f});  // (1, f)
     spmm_plan multiply(a, x);

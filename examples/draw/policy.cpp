@@ -39,7 +39,7 @@ box place(const piece& b, int x, int y, int unit) {
 /// The axes of several ranks.
 axis_set axes_of(mesh_shape m) {
   axis_set several;
-  for (const axis a : all_axes)
+  for (const axis a : partition::all_axes)
     if (m[a] > 1) several = several | a;
   return several;
 }
@@ -96,8 +96,9 @@ int draw_ownership(picture& out, const scene& s, int top) {
   const int most = std::max(s.shape.size(along_a), s.shape.size(along_x));
   const auto label = [&](const char* name, axis_set along) {
     const int copies = s.shape.size(along);
-    return copies == 1 ? std::string(name)
-                       : name + (", " + std::to_string(copies)) + " copies along " + name_of(along);
+    return copies == 1
+               ? std::string(name)
+               : name + (", " + std::to_string(copies)) + " copies along " + partition::name_of(along);
   };
   const int y = top + 22, below = y + n * large + (most - 1) * card;
   const int x_left = margin + n * large + (s.shape.size(along_a) - 1) * card + 40;
@@ -159,7 +160,7 @@ int draw_stages(picture& out, const scene& s, bool a_stays, int top) {
 std::string movement_between(mesh_shape m, layout from, layout to) {
   if (partition::same_blocks(m, from, to)) return "nothing";
   const partition::route way = partition::route_between(from, to);
-  const std::string along = " along " + name_of(way.group & axes_of(m));
+  const std::string along = " along " + partition::name_of(way.group & axes_of(m));
   return way.kind == partition::movement::slice        ? "a slice"
          : way.kind == partition::movement::all_gather ? "all-gather" + along
                                                        : "all-to-all" + along;

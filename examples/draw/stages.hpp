@@ -115,7 +115,7 @@ inline std::vector<stage> stages_of(const scene& s, partita::coordinates me, boo
   const auto sum = [&](const char* how, axis along, partita::interval rows, partita::interval before) {
     const auto others = detail::others_along(m, along, me);
     const std::string note =
-        std::string("along ") + partita::name_of(along) + " with " + detail::list_of(others);
+        std::string("along ") + partita::partition::name_of(along) + " with " + detail::list_of(others);
     stages.push_back({how, note, {{rows, mine.cols, rank}}, {}, {}, {{height, before, rank}}});
   };
   if (stays) sum("Y: reduce-scatter", axis::col, height, all);

@@ -49,14 +49,14 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
                    partita::dense<T, partita::vertex_rows, Device>& gradient) {
   using namespace partita;
   const auto& m = logits.mesh();
-  const nn::vertex_labels<Device> labels(m, logits.row_blocking(), [&](global_index v) {
+  const algebra::vertex_labels<Device> labels(m, logits.row_blocking(), [&](global_index v) {
     return !c.counts(v) ? -1 : c.several_labels ? 0 : c.labels[static_cast<std::size_t>(v)];
   });
-  if (!c.several_labels) return nn::cross_entropy(logits, labels, gradient);
+  if (!c.several_labels) return algebra::cross_entropy(logits, labels, gradient);
   const auto targets = generate<vertex_rows, T>(m, logits.shape(), [&](global_index v, global_index k) {
     return c.counts(v) ? c.labels[static_cast<std::size_t>(v * c.classes() + k)] : -1;
   });
-  return nn::logistic_loss(logits, targets, labels.counted(), gradient);
+  return algebra::logistic_loss(logits, targets, labels.counted(), gradient);
 }
 
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.

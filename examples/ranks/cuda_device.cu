@@ -62,11 +62,11 @@ partita::communicator cuda_world(const partita::communicator& world,
 #endif
 }
 
-partita::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
-                              partita::far_options options) {
+partita::memory::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
+                                      partita::far_options options) {
   options.store = std::make_shared<partita::pinned_store>();
   use_far(queue, options);
-  return measured_far_rates(queue);
+  return partita::memory::measured_far_rates(queue);
 }
 
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,

@@ -24,8 +24,8 @@ partita::communicator cuda_world(const partita::communicator& world,
 
 /// Gives a queue far memory: page-locked memory of the host instead of options.store. Returns what it moves
 /// in a second.
-partita::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
-                              partita::far_options options);
+partita::memory::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
+                                      partita::far_options options);
 
 /// The mesh of `world` on that queue, with tiles of at most so many entries in a part. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,

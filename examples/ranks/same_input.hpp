@@ -60,9 +60,9 @@ class same_input {
     const std::vector<partita::global_index> all = world.all_gather(hashes_);
     for (std::size_t k = 0; k < all.size(); ++k)
       if (const std::size_t what = k % hashes_.size(); all[k] != all[what])
-        partita::throw_error<partita::input_error>({"the processes of the job differ in their ", names_[what],
-                                                    ": rank ", k / hashes_.size(),
-                                                    " has another than rank 0"});
+        partita::base::throw_error<partita::input_error>({"the processes of the job differ in their ",
+                                                          names_[what], ": rank ", k / hashes_.size(),
+                                                          " has another than rank 0"});
   }
 
  private:

@@ -65,7 +65,7 @@ solution eigs(const problem& p) {
   const auto a =
       distribute(p.mesh, p.policy, p.file.shape, laplacian(p), symmetry::symmetric);  // (n/pr, n/pc)
   tall_matrix x = generate<double>(p.mesh, p.policy.dense, {n, f},
-                                   [](auto i, auto j) { return random_uniform(1, i, j) - 0.5; }),
+                                   [](auto i, auto j) { return base::random_uniform(1, i, j) - 0.5; }),
               y = spmm(a, x);                                     // (n/pr, f/pc)
   small_matrix minus(p.mesh, {1, f}), residuals(p.mesh, {1, f});  // (1, f)
   std::vector<double> values(static_cast<std::size_t>(f));

@@ -28,7 +28,7 @@ solution svds(const problem& p) {
                       " singular values");
   const auto a = distribute(p.mesh, p.policy, p.file.shape, p.share());  // (rows/pr, cols/pc)
   auto right = generate<double>(p.mesh, p.policy.dense, {cols, f}, [](auto i, auto j) {
-    return random_uniform(1, i, j) - 0.5;
+    return base::random_uniform(1, i, j) - 0.5;
   });                          // (cols/pr, f/pc)
   auto left = spmm(a, right);  // (rows/pr, f/pc)
   spmm_plan multiply(a, right), multiply_transposed(transposed(a), left);

@@ -31,7 +31,7 @@ partita::mesh_shape parse_mesh(const std::string& text) {
 /// The axes that cut anything.
 partita::axis_set axes_with_ranks(partita::mesh_shape mesh) {
   partita::axis_set axes;
-  for (const partita::axis a : partita::all_axes)
+  for (const partita::axis a : partita::partition::all_axes)
     if (mesh[a] > 1) axes = axes | a;
   return axes;
 }
@@ -119,8 +119,8 @@ std::string degenerate_mesh(const arrangement& how) {
   const partita::axis_set idle = p.used() - axes_with_ranks(how.mesh);
   if (how.mesh.size() == 1 || idle.empty()) return {};
   const std::string_view same = same_policy(p, how.mesh);
-  const std::string what =
-      same.empty() ? "it cuts nothing along " + name_of(idle) : "the same as " + std::string(same);
+  const std::string what = same.empty() ? "it cuts nothing along " + partita::partition::name_of(idle)
+                                        : "the same as " + std::string(same);
   return how.policy + " on " + std::to_string(how.mesh.size()) + " ranks is a " + to_string(how.mesh) +
          " mesh: " + what;
 }

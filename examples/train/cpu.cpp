@@ -11,7 +11,7 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
   };
   const auto start_far = [](const auto& q, const partita::far_options& options) {
     use_far(q, options);
-    return measured_far_rates(q);
+    return partita::memory::measured_far_rates(q);
   };
   return train_at<partita::host>(world.size(), make_mesh, start_far, asked, data, c, tell);
 }

@@ -23,14 +23,14 @@ using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
 /// Gives a queue far memory, and measures what it moves in a second.
 template <class Device>
-using far_starter =
-    std::function<partita::far_rates(const partita::device_queue<Device>&, const partita::far_options&)>;
+using far_starter = std::function<partita::memory::far_rates(const partita::device_queue<Device>&,
+                                                             const partita::far_options&)>;
 
 /// Bounds the memory of a rank as --memory and --far say. Half of it is the window, and what has at least a
 /// sixteenth of that is far.
 template <class Device>
-partita::far_rates bound_memory(const partita::device_queue<Device>& queue,
-                                const far_starter<Device>& start_far, const command& c) {
+partita::memory::far_rates bound_memory(const partita::device_queue<Device>& queue,
+                                        const far_starter<Device>& start_far, const command& c) {
   if (!c.memory) return {};
   queue.limit_memory(*c.memory);
   if (c.far.empty()) return {};
@@ -81,7 +81,7 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
   });
   if (fitting.begin() == tried.begin()) {
     const auto least = std::ranges::min_element(tried, {}, bytes);
-    partita::throw_error<partita::budget_error>(
+    partita::base::throw_error<partita::budget_error>(
         {"no policy fits into --memory: ", least->first->how.policy, " on mesh ", least->first->how.mesh,
          " needs least, buffers of ", bytes(*least), " bytes on a rank"});
   }
@@ -110,7 +110,7 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  const partita::far_rates rates = bound_memory(m.queue(), start_far, c);
+  const partita::memory::far_rates rates = bound_memory(m.queue(), start_far, c);
   partita::nn::continuation<T> how = continuation_for<T>(c, data);
   if (!c.far.empty())
     how.forecast = [&tell, rates](const partita::far_forecast& f) {

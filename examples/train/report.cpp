@@ -174,7 +174,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["candidates"] = ordered_json::array();
   for (const candidate& k : run.candidates) j["candidates"].push_back(in_json(k));
   j["ledger"] = ordered_json::array();
-  for (const partita::ledger_entry& e : result.ledger)
+  for (const partita::comm::ledger_entry& e : result.ledger)
     j["ledger"].push_back({{"phase", e.phase},
                            {"operation", name_of(e.kind)},
                            {"axis", e.axis},
@@ -228,7 +228,7 @@ void print_start(const outcome& run) {
     fmt::print(stderr, "train: {}\n", note);
 }
 
-void print_forecast(const partita::far_forecast& f, const partita::far_rates& rates) {
+void print_forecast(const partita::far_forecast& f, const partita::memory::far_rates& rates) {
   fmt::print("an epoch on the first rank over far memory: {}\n", f.explain(rates));
   std::fflush(stdout);
 }

@@ -16,7 +16,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
 void print_start(const outcome& run);
 
 /// What an epoch over far memory will move, in chunks of what sizes. Only for one rank.
-void print_forecast(const partita::far_forecast& f, const partita::far_rates& rates);
+void print_forecast(const partita::far_forecast& f, const partita::memory::far_rates& rates);
 
 /// Some lines for a person.
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,

@@ -35,7 +35,7 @@ struct observers {
   std::function<void(const outcome&)> begin;  ///< of what will be trained: no result yet
   partita::nn::epoch_observer epoch;
   /// Over far memory, of what an epoch will move, at these rates.
-  std::function<void(const partita::far_forecast&, const partita::far_rates&)> forecast;
+  std::function<void(const partita::far_forecast&, const partita::memory::far_rates&)> forecast;
 };
 
 /// Trains under `asked`, or under the candidate with the least product of words and bytes; every rank must

@@ -27,7 +27,7 @@ TEST_CASE("products with edge values over several tiles wait for nothing once th
     dense<double, row_1d.dense, cuda_device> y(m, x.shape()), z(m, x.shape());
     edge_spmm_plan multiply(pattern, x, 2);
     sddmm_plan sample(multiply);
-    transposed_edge_spmm_plan multiply_transposed(multiply);
+    algebra::transposed_edge_spmm_plan multiply_transposed(multiply);
     edge_matrix<double, cuda_device> e(pattern, 2);
     const auto all = [&] {
       sample(x, x, e);

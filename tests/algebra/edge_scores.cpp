@@ -21,7 +21,7 @@ double score_entry(global_index v, global_index h) {
 /// All that is computed from the scalars, by plain loops.
 struct definition {
   const std::vector<triplet<double>>& entries;
-  score_shape shape;
+  algebra::score_shape shape;
   dropout_mask mask;
   std::map<std::pair<global_index, global_index>, double> sums{}, means{};
 
@@ -59,7 +59,7 @@ struct definition {
     return d;
   }
 
-  definition(const std::vector<triplet<double>>& graph, score_shape s, dropout_mask m)
+  definition(const std::vector<triplet<double>>& graph, algebra::score_shape s, dropout_mask m)
       : entries(graph), shape(s), mask(m) {
     for (const auto& e : entries)
       for (int h = 0; h < s.heads; ++h) sums[{e.row, h}] += power(e.row, e.col, h);
@@ -77,9 +77,9 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
       for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
         const definition expected(entries, {heads, averaged, 0.3}, {probability, {1, 2, 3}});
         const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
-        const in_edges<double, host> own(a);
-        edge_scores<double, host> scores(a, own, expected.shape);
-        edge_scores_gradient<double, host> backward(own, expected.shape);
+        const transfer::in_edges<double, host> own(a);
+        algebra::edge_scores<double, host> scores(a, own, expected.shape);
+        algebra::edge_scores_gradient<double, host> backward(own, expected.shape);
         const auto scalars = generate<vertex_rows, double>(m, {n, 2 * heads}, score_entry);
         const auto x = generate<double>(m, p.dense, {n, 3}, field(0));
         host_dense<> y(m, p.dense, {n, 3});
@@ -119,17 +119,17 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
 TEST_CASE("a rank's normalisers are those of its products' heads, and of all heads of its own vertices") {
   const auto entries = sparse_entries({n, n}, 4);
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
-    const score_shape shape{.heads = heads};
+    const algebra::score_shape shape{.heads = heads};
     const dropout_mask mask{0.4, {1, 2, 3}};
     const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
-    const in_edges<double, host> own(a);
+    const transfer::in_edges<double, host> own(a);
     const auto scalars = generate<vertex_rows, double>(m, {n, 2 * heads}, score_entry);
     const auto x = generate<double>(m, p.dense, {n, 3}, field(0));
     host_dense<> y(m, p.dense, {n, 3}), same_y(m, p.dense, {n, 3});
     edge_spmm_plan product(a, x, heads, rows), back(transposed(a), x, heads, rows);
     const interval here = product.heads_here();
-    edge_scores<double, host> all(a, own, shape), some(a, own, shape, here);
-    edge_scores_gradient<double, host> backward(own, shape);
+    algebra::edge_scores<double, host> all(a, own, shape), some(a, own, shape, here);
+    algebra::edge_scores_gradient<double, host> backward(own, shape);
 
     const auto sums = some.log_sums(own.range());
     for (local_index i = 0; i < sums.rows; ++i)

@@ -43,7 +43,7 @@ TEST_CASE("products with an edge matrix and its transpose, with words as predict
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0));
     const auto product = by_definition(entries, heads, false), adjoint = by_definition(entries, heads, true);
     edge_spmm_plan multiply(a, x, heads, rows), multiply_stored(transposed(a), x, heads, rows);
-    transposed_edge_spmm_plan multiply_transposed(multiply);
+    algebra::transposed_edge_spmm_plan multiply_transposed(multiply);
     host_dense<> y(m, p.dense, x.row_blocking(), x.col_blocking());
     const auto run = [&](const auto& plan, auto act, const std::vector<double>& expected, const char* what) {
       fill(y, -1);

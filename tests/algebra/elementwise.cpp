@@ -25,10 +25,10 @@ double mixed(double a, double b) { return a - 3 * b; }
 double placed(global_index i, global_index j, double v) { return static_cast<double>(100 * i + j) + v; }
 
 TEST_CASE("functions that layers share") {
-  static_assert(scaled<double>{3}(5) == 15);
-  static_assert(linear_combination<float>{1, -2}(7, 3) == 1);
-  static_assert(positive_part{}(-2.0) == 0 && positive_part{}(2.0F) == 2);
-  static_assert(larger_of{}(2.0, 3.0) == 3 && larger_of{}(3.0F, -3.0F) == 3);
+  static_assert(base::scaled<double>{3}(5) == 15);
+  static_assert(base::linear_combination<float>{1, -2}(7, 3) == 1);
+  static_assert(base::positive_part{}(-2.0) == 0 && base::positive_part{}(2.0F) == 2);
+  static_assert(base::larger_of{}(2.0, 3.0) == 3 && base::larger_of{}(3.0F, -3.0F) == 3);
 }
 
 TEST_CASE("a copy") {

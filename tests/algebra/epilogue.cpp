@@ -94,7 +94,7 @@ TEST_CASE("what follows a product passes with it, or once more where sums travel
       CHECK(operations([&] {
               plan(x, y);
               add_row(bias, y);
-              transform(y, y, positive_part{});
+              transform(y, y, base::positive_part{});
               dropout(y, y, mask);
             }) == once + 3);
     });
@@ -115,7 +115,7 @@ TEST_CASE("a product with a weight has the bits of the chain, on a reproducible 
            chain = generate<vertex_rows, double>(m, {31, 6}, field(3));
       gemm(x, w, y, {.beta = 1, .bias = &bias, .relu = true, .drop = mask});
       gemm(x, w, chain, {.beta = 1, .bias = &bias});
-      transform(chain, chain, positive_part{});
+      transform(chain, chain, base::positive_part{});
       dropout(chain, chain, mask);
       CHECK(std::ranges::equal(y.values(), chain.values()));
     });
@@ -127,7 +127,7 @@ TEST_CASE("finishing alone, in every layout, and what does not fit") {
     auto y = generate<double>(m, l, size, field(3)), chain = generate<double>(m, l, size, field(3));
     algebra::finish(y, {.bias = &bias, .relu = true, .drop = mask});
     add_row(bias, chain);
-    transform(chain, chain, positive_part{});
+    transform(chain, chain, base::positive_part{});
     dropout(chain, chain, mask);
     CHECK(std::ranges::equal(y.values(), chain.values()));
     const auto narrow = generate<replicated, double>(m, {1, 2}, bias_of);

@@ -87,7 +87,7 @@ void expect_one_result(double tolerance) {
     if (sees(ranks))
       on_threads(ranks, [&](const communicator& world) {
         for (const std::size_t lists : {1, 3})
-          for (const layout l : {layout(vertex_rows), layout{{}, every_axis}})
+          for (const layout l : {layout(vertex_rows), layout{{}, partition::every_axis}})
             CHECK(exact_results<T>(world, {ranks, 1, 1}, l, lists) == expected);
       });
 }

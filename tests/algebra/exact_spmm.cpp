@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a reproducible mesh A X and A^T X have the same bits everywhere, with the closed form's words.
 #include "partita/algebra/exact_sums.hpp"
-
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/row_products.hpp"
@@ -127,10 +126,10 @@ std::vector<double> sums_of_parts(const communicator& world) {
   const auto g = generate<vertex_rows, T>(part, {std::ssize(mine), 3}, value(4));  // (rows here, 3)
   dense<T, replicated, host> dw(part, matrix_shape{5, 3}), db(part, matrix_shape{1, 3});
   m.ledger().clear();
-  weight_gradient_part(x, g, dw, &db);
-  traffic expected = global_index{2} * detail::predicted_grid(part);
+  algebra::weight_gradient_part(x, g, dw, &db);
+  traffic expected = global_index{2} * algebra::detail::predicted_grid(part);
   for (const global_index elements : {15, 3})
-    expected += detail::predicted_all_reduce(part, base::exact_sums<T> * elements);
+    expected += algebra::detail::predicted_all_reduce(part, base::exact_sums<T> * elements);
   CHECK(m.ledger().total() == expected);
   std::vector<double> all(dw.values().begin(), dw.values().end());
   all.insert(all.end(), db.values().begin(), db.values().end());

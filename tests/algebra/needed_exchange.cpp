@@ -56,7 +56,7 @@ struct exchanges {
 /// Counts them.
 class watching_transport final : public forwarding_transport {
  public:
-  watching_transport(std::shared_ptr<transport> ranks, exchanges& seen)
+  watching_transport(std::shared_ptr<comm::transport> ranks, exchanges& seen)
       : forwarding_transport(std::move(ranks)), seen_(&seen) {}
 
   std::uint64_t start(const comm::collective& op) override {
@@ -68,7 +68,7 @@ class watching_transport final : public forwarding_transport {
     inner_->finish(op, token);
     seen_->finished += op.kind == operation::all_to_all;
   }
-  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<watching_transport>(inner_->split(color, key, where), *seen_);
   }
 
@@ -139,7 +139,7 @@ TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies"
                       {3, 1, 1});
     const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
     const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
-    detail::product_stages<double, host> stages(
+    algebra::detail::product_stages<double, host> stages(
         {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.local(),
         in_chunks(chunks));
     seen = {};

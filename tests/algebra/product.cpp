@@ -14,11 +14,11 @@ constexpr global_index width = 5;
 TEST_CASE("products of A and A^T, fast and exact: the reference, and the words that were predicted") {
   const auto entries = sparse_entries(shape, 3);
   const auto check = [&](const host_mesh& m, const auto& a, bool transpose) {
-    const auto operand = detail::multiplied_matrix<double, host>::of(a);
+    const auto operand = algebra::detail::multiplied_matrix<double, host>::of(a);
     CHECK(operand.is_stored == !transpose);
     const blocking features = blocking::even(width, m.shape(), nesting::cols);
-    const auto multiply = detail::make_product<double>(operand, features, grid_2d.dense, {});
-    const detail::product_facts facts = multiply->facts();
+    const auto multiply = algebra::detail::make_product<double>(operand, features, grid_2d.dense, {});
+    const algebra::detail::product_facts facts = multiply->facts();
     CHECK((facts.accumulates || !facts.finishes));
     CHECK(!(m.reproducible() && facts.accumulates));
     const auto x = generate<double>(m, grid_2d.dense, operand.cols, features, field(0));

@@ -78,7 +78,7 @@ TEST_CASE("column_sums") {
 TEST_CASE("row_sums") {
   on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     const auto x = generate<double>(m, l, size, field(1));
-    auto sums = generate<double>(m, rows_of(l), {size.rows, 1}, [](auto, auto) { return 77.0; });
+    auto sums = generate<double>(m, partition::rows_of(l), {size.rows, 1}, [](auto, auto) { return 77.0; });
     row_sums(x, sums);
     check_equals(
         sums, [&](global_index i, global_index) { return row_sum(i, size.cols); }, 1e-13, "row_sums");
@@ -96,7 +96,7 @@ TEST_CASE("row_softmax: numbers of any size, rows whole or spread") {
     const global_index rows = x.row_range().size();
     same(heard(m), 2 * reduced_along(m, l.cols, rows), "row_softmax");
 
-    host_dense<> sums(m, rows_of(l), matrix_shape{size.rows, 1});
+    host_dense<> sums(m, partition::rows_of(l), matrix_shape{size.rows, 1});
     row_sums(y, sums);
     if (size.cols > 0)
       check_equals(
@@ -123,7 +123,8 @@ TEST_CASE("reductions: blockings of one's own, floats") {
         check_equals(
             columns, [](global_index, global_index j) { return column_sum(j, 7); }, 1e-5,
             "column_sums of floats");
-        host_dense<float> row_totals(m, rows_of(l), rows, blocking::even(1, m.shape(), nesting::cols));
+        host_dense<float> row_totals(m, partition::rows_of(l), rows,
+                                     blocking::even(1, m.shape(), nesting::cols));
         row_sums(x, row_totals);
         check_equals(
             row_totals, [](global_index i, global_index) { return row_sum(i, 8); }, 1e-5,

@@ -21,7 +21,7 @@ TEST_CASE("row chunks: their products are the rows of the whole one, bit for bit
       const auto x = generate<double>(m, feature_column.dense, {37, 5}, field(3));
       const auto expected = spmm(a, x);
       for (const std::size_t count : {0, 1, 2, 7, 37, 50}) {
-        row_chunks<double, host> chunks(a, count);
+        algebra::row_chunks<double, host> chunks(a, count);
         CHECK(chunks.count() == std::max<std::size_t>(count, 1));
         dense<double, dynamic_layout, host> y(m, x.layout(), {37, 5}), z(m, x.layout(), {37, 5});
         global_index next = 0;
@@ -62,7 +62,7 @@ TEST_CASE("row chunks: their rows of X travel once, or else with every chunk tha
       const interval mine = a.col_blocking().block(vertex_rows.rows, m.at());
       const global_index width = cols.block(to.cols, m.at()).size();
       for (const std::size_t count : {1, 2, 7, 50}) {
-        const row_chunks<double, host> chunks(a, count);
+        const algebra::row_chunks<double, host> chunks(a, count);
         std::vector<std::vector<global_index>> needed;
         global_index all = 0, others = 0;  // sum of |N_j|, and what of it other ranks own
         for (std::size_t j = 0; j < chunks.count(); ++j) {
@@ -86,9 +86,9 @@ TEST_CASE("row chunks: a matrix that is partitioned is refused") {
   on_mesh({2, 1, 1}, [](const mesh<host>& m) {
     const sparse<double, dynamic_layout, host> a =
         distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m));
-    CHECK(!row_chunks<double, host>::fits(a));
+    CHECK(!algebra::row_chunks<double, host>::fits(a));
     expect_error<shape_error>("chunks of the rows of A of 9 x 9 need all of A on every rank",
-                              [&] { row_chunks<double, host>(a, 2); });
+                              [&] { algebra::row_chunks<double, host>(a, 2); });
   });
 }
 

@@ -39,8 +39,8 @@ TEST_CASE(
         gemm(x, w, y);
         gemm(left, w, expected);
         CHECK(largest_difference(values(y), values(expected)) < 1e-13);
-        weight_gradient_part(x, g, dw);
-        weight_gradient_part(left, g, expected_dw);
+        algebra::weight_gradient_part(x, g, dw);
+        algebra::weight_gradient_part(left, g, expected_dw);
         CHECK(largest_difference({dw.values().begin(), dw.values().end()},
                                  {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
       }
@@ -71,18 +71,18 @@ TEST_CASE("epilogues, transposed weights, sums and gradients of this rank, by ha
   CHECK(values(dx) == std::vector<double>{10, -10, -1, 1});
   gemm(g, transposed(w), dx, 1.0);
   CHECK(values(dx) == std::vector<double>{20, -20, -2, 2});
-  gemm_relu_backward(g, w, from(m, {2, 2}, {1, 0, 0, 5}), dx);
+  algebra::gemm_relu_backward(g, w, from(m, {2, 2}, {1, 0, 0, 5}), dx);
   CHECK(values(dx) == std::vector<double>{10, 0, 0, 1});
   auto dw = constant({2, 1}, {0, 0}), sums = constant({1, 1}, {0});
-  weight_gradient_part(operand<double, host>(x), g, dw, &sums);
+  algebra::weight_gradient_part(algebra::operand<double, host>(x), g, dw, &sums);
   CHECK(collect(dw) == std::vector<double>{7, 16});
   CHECK(collect(sums) == std::vector<double>{9});
-  column_sums_part(g, sums);
+  algebra::column_sums_part(g, sums);
   CHECK(collect(sums) == std::vector<double>{9});
   expect_error<shape_error>("gemm: X of 2 x 2 times 1 x 1 does not fit Y of 2 x 1",
                             [&] { gemm(x, bias, y); });
   expect_error<shape_error>("column sums of 2 x 1 cannot be stored in 2 x 1",
-                            [&] { column_sums_part(g, dw); });
+                            [&] { algebra::column_sums_part(g, dw); });
 }
 
 }  // namespace test_row_products

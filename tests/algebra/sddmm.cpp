@@ -49,7 +49,7 @@ TEST_CASE(
   const auto entries = sparse_entries(shape, 4);
   for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
     const auto a = distribute(m, p.sparse, shape, share(entries, m));
-    const in_edges<double, host> own(a);
+    const transfer::in_edges<double, host> own(a);
     std::vector<double> expected, found(own.own_columns().size() * static_cast<std::size_t>(heads), -1);
     for (const auto& e : entries)  // in the order of rows and columns
       for (int h = 0; own.own().contains(e.row) && h < heads; ++h)
@@ -59,7 +59,8 @@ TEST_CASE(
                y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
     edge_spmm_plan products(a, x, heads, rows);
     sddmm_plan sample(products);
-    edge_redistribution<double, host> to_targets(a, own, x.col_blocking(), heads, sample.summed_axes());
+    transfer::edge_redistribution<double, host> to_targets(a, own, x.col_blocking(), heads,
+                                                           sample.summed_axes());
     host_edges e(a, products.heads_here());
     m.ledger().clear();
     sample.parts(y, x, e);
@@ -70,7 +71,7 @@ TEST_CASE(
     CHECK_MESSAGE(largest_difference(found, expected) < tolerance, std::string(p.name), " on ",
                   to_string(m.shape()));
 
-    in_edge_sddmm_plan<double, host> by_rows(own, heads, static_cast<local_index>(width / heads));
+    algebra::in_edge_sddmm_plan<double, host> by_rows(own, heads, static_cast<local_index>(width / heads));
     std::fill(found.begin(), found.end(), -1);
     const auto whole_x = redistribute<vertex_rows>(x), whole_y = redistribute<vertex_rows>(y);
     m.ledger().clear();

@@ -153,7 +153,7 @@ TEST_CASE("rows of A in another order leave every bit of Y, and what travels, as
   });
 }
 
-void check_forecast(const far_traffic& said, const far_traffic& found) {
+void check_forecast(const memory::far_traffic& said, const memory::far_traffic& found) {
   CHECK(said.read == found.read);
   CHECK(said.written == found.written);
   CHECK(said.chunks == found.chunks);
@@ -189,7 +189,7 @@ std::vector<double> products_on(const communicator& world, mesh_shape shape, con
     spmm_plan plan(of, x, options);
     const far_forecast said = plan.forecast(x, y);
     auto* const channel = far_of(q);
-    const far_traffic before = channel == nullptr ? far_traffic{} : channel->traffic();
+    const memory::far_traffic before = channel == nullptr ? memory::far_traffic{} : channel->traffic();
     plan(x, y);
     if (channel == nullptr)
       CHECK(said.entries().empty());
@@ -212,7 +212,7 @@ TEST_CASE("far operands: every policy and schedule gives the same products") {
         use_far(far, {.store = store, .window = 4096});
         const auto expected = products_on(world, shape, policy, p, o, near);
         CHECK(largest_difference(products_on(world, shape, policy, p, o, far), expected) < 1e-12);
-        const far_traffic& t = far_of(far)->traffic();
+        const memory::far_traffic& t = far_of(far)->traffic();
         CHECK(t.rows_read > 0);
         CHECK(t.rows_read < t.rows_needed);
         CHECK(t.chunks > 4);

@@ -14,7 +14,7 @@ using base::bfloat16;
 
 global_index bytes_of(const ledger& l) {
   global_index bytes = 0;
-  for (const ledger_entry& e : l.entries()) bytes += e.bytes;
+  for (const comm::ledger_entry& e : l.entries()) bytes += e.bytes;
   return bytes;
 }
 

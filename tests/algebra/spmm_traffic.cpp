@@ -29,7 +29,7 @@ void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, station
 }
 
 traffic of(const ledger& l, operation kind, const char* axis) {
-  return l.total([&](const ledger_entry& e) { return e.kind == kind && e.axis == axis; });
+  return l.total([&](const comm::ledger_entry& e) { return e.kind == kind && e.axis == axis; });
 }
 
 constexpr global_index n = 101, f = 13;

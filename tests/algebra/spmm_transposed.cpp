@@ -219,7 +219,7 @@ TEST_CASE("what needs entries of A^T names itself, and how to distribute A") {
     refused("edge_matrix", [&] { host_edges(t, 2); });
     refused("edge_spmm_plan", [&] { edge_spmm_plan(t, x); });
     refused("sddmm_plan", [&] { sddmm_plan(t, x); });
-    refused("in_edges", [&] { in_edges<double, host>{t}; });
+    refused("in_edges", [&] { transfer::in_edges<double, host>{t}; });
     refused("max_aggregation", [&] { max_aggregation<double, host>(t, 4); });
     refused("local", [&] { (void)t.local(); });
   });
@@ -241,7 +241,7 @@ TEST_CASE("products over edges of rectangular A, and what has no rectangular mea
       multiply(e, x, ex);
       CHECK(largest_difference(collect(ex), product(q.entries, q.shape, 4, false)) < 1e-12);
       auto ey = generate<double>(m, named.dense, a.col_blocking(), features, field(1));
-      transposed_edge_spmm_plan<double, host> back(multiply);
+      algebra::transposed_edge_spmm_plan<double, host> back(multiply);
       back(e, generate<double>(m, named.dense, a.row_blocking(), features, field(0)), ey);
       CHECK(largest_difference(collect(ey), product(q.entries, q.shape, 4, true)) < 1e-12);
       sddmm_plan sample(multiply);
@@ -252,10 +252,11 @@ TEST_CASE("products over edges of rectangular A, and what has no rectangular mea
               return dot;
             }) < 1e-12);
     });
-  expect_error<shape_error>({2, 1, 1}, "in_edges: the rows and columns of A of 23 x 9 are the same vertices",
-                            [&](const host_mesh& m) {
-                              in_edges<double, host>{distribute(m, row_1d, p.shape, share(p.entries, m))};
-                            });
+  expect_error<shape_error>(
+      {2, 1, 1}, "in_edges: the rows and columns of A of 23 x 9 are the same vertices",
+      [&](const host_mesh& m) {
+        transfer::in_edges<double, host>{distribute(m, row_1d, p.shape, share(p.entries, m))};
+      });
 }
 
 }  // namespace test_spmm_transposed

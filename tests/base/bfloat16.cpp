@@ -32,7 +32,8 @@ TEST_CASE("a float becomes the nearest bfloat16, of two that are equally near th
   const float infinity = std::numeric_limits<float>::infinity();
   std::size_t faults = 0;
   for (std::uint64_t n = 0; n < 400000; ++n) {
-    auto bits = static_cast<std::uint32_t>(random_bits(3, static_cast<std::int64_t>(n), 0)) & 0x7fffffffU;
+    auto bits =
+        static_cast<std::uint32_t>(base::random_bits(3, static_cast<std::int64_t>(n), 0)) & 0x7fffffffU;
     if (n % 2 == 0) bits = (bits & 0xffff0000U) | (0x7fffU + n / 2 % 3);  // beside and between two of them
     const float x = std::bit_cast<float>(bits);
     const bfloat16 found(x);

@@ -16,7 +16,8 @@ using base::exact_grid;
 std::vector<double> factors(std::uint64_t seed, std::size_t count) {
   std::vector<double> x;
   for (std::size_t i = 0; i < count; ++i)
-    x.push_back(std::ldexp(random_uniform(seed, i, 0) - 0.5, static_cast<int>(random_bits(seed, i, 1) % 60)));
+    x.push_back(std::ldexp(base::random_uniform(seed, i, 0) - 0.5,
+                           static_cast<int>(base::random_bits(seed, i, 1) % 60)));
   return x;
 }
 
@@ -56,7 +57,7 @@ TEST_CASE("sums of products do not depend on the order, and have the digits of t
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     std::sort(order.begin(), order.end(),
-              [&](auto a, auto b) { return random_bits(seed, a, 7) < random_bits(seed, b, 7); });
+              [&](auto a, auto b) { return base::random_bits(seed, a, 7) < base::random_bits(seed, b, 7); });
     std::vector<double> u, v;
     for (const std::size_t i : order) {
       u.push_back(x[i]);

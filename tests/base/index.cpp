@@ -11,11 +11,11 @@ namespace test_index {
 using namespace test_support;
 
 TEST_CASE("indices: local ones are checked") {
-  CHECK(to_local(0, "n") == 0);
-  CHECK(to_local(2147483647, "n") == 2147483647);
+  CHECK(base::to_local(0, "n") == 0);
+  CHECK(base::to_local(2147483647, "n") == 2147483647);
   expect_error<shape_error>("the width is 2147483648, which does not fit in a 32-bit local index",
-                            [] { to_local(2147483648, "the width"); });
-  expect_error<shape_error>("the width is -1", [] { to_local(-1, "the width"); });
+                            [] { base::to_local(2147483648, "the width"); });
+  expect_error<shape_error>("the width is -1", [] { base::to_local(-1, "the width"); });
 }
 
 TEST_CASE("indices: intervals meet in what both contain") {

@@ -20,7 +20,7 @@ TEST_CASE_TEMPLATE("ids are numbered in the order in which they occur, whatever 
     std::map<Id, local_index> expected;
     std::size_t faults = 0;
     for (int i = 0; i < count; ++i) {
-      const auto v = static_cast<Id>(random_bits(1, i, count) % (i % 2 == 0 ? 1u << 31 : 997u));
+      const auto v = static_cast<Id>(base::random_bits(1, i, count) % (i % 2 == 0 ? 1u << 31 : 997u));
       const auto [place, is_new] = expected.emplace(v, static_cast<local_index>(expected.size()));
       numbers.prefetch(v);
       faults += numbers.contains(v) == is_new;

@@ -23,7 +23,7 @@ TEST_CASE("random: seed, step, stream and position give fields of their own") {
   CHECK(words.size() == 512);
   std::set<std::uint64_t> bits;
   for (std::int64_t i = -16; i < 16; ++i)
-    for (std::int64_t j = -16; j < 16; ++j) bits.insert(random_bits(7, i, j));
+    for (std::int64_t j = -16; j < 16; ++j) bits.insert(base::random_bits(7, i, j));
   CHECK(bits.size() == 1024);
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("random: uniform numbers fill [0, 1) evenly") {
   double sum = 0;
   for (std::int64_t i = 0; i < side; ++i)
     for (std::int64_t j = 0; j < side; ++j) {
-      const double x = random_uniform(random_key{1, 2, 3}.word(), i, j);
+      const double x = base::random_uniform(random_key{1, 2, 3}.word(), i, j);
       CHECK((0 <= x && x < 1));
       ++counts[static_cast<int>(bins * x)];
       sum += x;
@@ -59,14 +59,14 @@ TEST_CASE_TEMPLATE("random: dropping an entry is a comparison of its random bits
   for (const std::uint64_t threshold :
        {std::uint64_t{0}, std::uint64_t{1} << 51, (std::uint64_t{1} << 53) - 1})
     for (const std::int64_t* const named : {static_cast<const std::int64_t*>(nullptr), vertices}) {
-      const dropped<T> drop{word, threshold, T(1.25), named};
+      const base::dropped<T> drop{word, threshold, T(1.25), named};
       for (std::int64_t i = 0; i < 3; ++i)
         for (std::int64_t j = 0; j < 200; ++j) {
-          const bool goes = random_bits(word, named == nullptr ? i : named[i], j) >> 11 < threshold;
+          const bool goes = base::random_bits(word, named == nullptr ? i : named[i], j) >> 11 < threshold;
           CHECK(drop(i, j, T(-3)) == (goes ? T(0) : T(-3) * T(1.25)));
         }
     }
-  CHECK(dropped<T>{}(4, 5, T(6)) == 6);
+  CHECK(base::dropped<T>{}(4, 5, T(6)) == 6);
 }
 
 }  // namespace test_random

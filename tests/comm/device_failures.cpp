@@ -237,11 +237,11 @@ TEST_CASE("a mesh of a device carries its memory along axes, and the host's besi
     copy(q, std::span<const double>(here), there.span());
     m.along(partita::axis::row).all_reduce(there.span());
     m.control(partita::axis::row).all_reduce(std::span(here));
-    m.along(partita::every_axis).all_reduce(there.span());
+    m.along(partita::partition::every_axis).all_reduce(there.span());
     m.world().all_reduce(std::span(here));
     CHECK(partita::on_cuda::read(q, there.data()) == 18);
     CHECK(here[0] == 18);
-    CHECK(m.along(partita::every_axis).rank() == m.rank());
+    CHECK(m.along(partita::partition::every_axis).rank() == m.rank());
     CHECK(m.along(partita::axis::col).axis() == "col");
     CHECK(&m.along(partita::axis::col).ledger() == &m.ledger());
   });

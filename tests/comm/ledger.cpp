@@ -41,18 +41,18 @@ TEST_CASE("ledger: one entry for every phase, operation and axis") {
   account.enter(sum, "row", {4, 2}, 0.25);
   account.enter(sum, "col", {5, 1}, 0);
   {
-    const phase_scope forward(account, "forward");
+    const comm::phase_scope forward(account, "forward");
     account.enter(block, "row", {3, 1}, 0);
   }
   account.enter(block, "row", {1, 1}, 0);
   CHECK(account.phase() == "setup");
   REQUIRE(account.entries().size() == 4);
-  const ledger_entry& first = account.entries().front();
+  const comm::ledger_entry& first = account.entries().front();
   CHECK(first.received == traffic{7, 3});
   CHECK(first.bytes == 28);
   CHECK(first.seconds == 0.75);
   CHECK(account.total() == traffic{16, 6});
-  CHECK(account.total([](const ledger_entry& e) { return e.phase == "forward"; }) == traffic{3, 1});
+  CHECK(account.total([](const comm::ledger_entry& e) { return e.phase == "forward"; }) == traffic{3, 1});
   account.clear();
   CHECK(account.total() == traffic{});
 }
@@ -60,12 +60,12 @@ TEST_CASE("ledger: one entry for every phase, operation and axis") {
 TEST_CASE("ledger: the time in the scopes of a phase") {
   ledger account;
   CHECK(account.seconds_in("forward") == 0);
-  { const phase_scope forward(account, "forward"); }
+  { const comm::phase_scope forward(account, "forward"); }
   const double once = account.seconds_in("forward");
   CHECK(once >= 0);
   {
-    const phase_scope forward(account, "forward");
-    const phase_scope inner(account, "inner");
+    const comm::phase_scope forward(account, "forward");
+    const comm::phase_scope inner(account, "inner");
     account.add_seconds("inner", 100);
   }
   CHECK(account.seconds_in("forward") >= once);

@@ -18,7 +18,7 @@ class counting_transport final : public test_support::forwarding_transport {
   using forwarding_transport::forwarding_transport;
 
   int splits() const { return splits_; }
-  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     ++splits_;
     return inner_->split(color, key, where);
   }
@@ -38,7 +38,7 @@ TEST_CASE("mesh: communicators lie along the axes") {
         const communicator& group = m.along(s);
         CHECK(group.size() == shape.size(s));
         CHECK(group.rank() == partita::partition::rank_in_group(shape, s, m.at()));
-        CHECK(group.axis() == name_of(s));
+        CHECK(group.axis() == partition::name_of(s));
         const std::vector<partita::global_index> ones(static_cast<std::size_t>(group.size()), 1);
         std::vector<partita::global_index> all(ones.size()), expected;
         const partita::global_index me[] = {m.rank()};
@@ -66,7 +66,7 @@ TEST_CASE("a mesh splits its ranks when they are asked for, once for each way to
 
     CHECK(m.along(axis_set()).size() == 1);
     CHECK(m.along(depth).size() == 1);
-    CHECK(m.along(partita::every_axis).size() == 6);
+    CHECK(m.along(partita::partition::every_axis).size() == 6);
     CHECK(m.along(row | col).rank() == m.rank());
     CHECK(counted->splits() == 0);
 
@@ -81,7 +81,8 @@ TEST_CASE("a mesh splits its ranks when they are asked for, once for each way to
     CHECK(copy.control(col).size() == 3);
     CHECK(m.along(col).rank() == m.at().col);
     CHECK(counted->splits() == 2);
-    for (const axis_set s : {row, row | depth, partita::every_axis}) CHECK(m.along(s).axis() == name_of(s));
+    for (const axis_set s : {row, row | depth, partita::partition::every_axis})
+      CHECK(m.along(s).axis() == partition::name_of(s));
   });
 }
 

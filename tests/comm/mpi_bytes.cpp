@@ -13,7 +13,7 @@ namespace {
 
 global_index ledger_bytes(const communicator& c) {
   global_index bytes = 0;
-  for (const partita::ledger_entry& e : c.ledger().entries()) bytes += e.bytes;
+  for (const partita::comm::ledger_entry& e : c.ledger().entries()) bytes += e.bytes;
   return bytes;
 }
 

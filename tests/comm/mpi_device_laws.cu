@@ -26,7 +26,7 @@ TEST_CASE("what travels is what travels for memory of the host") {
     const std::int64_t before = test_support::mpi_bytes_received();
     laws::all_reduce<float>(fixture, pattern, true, partita::reduction::sum);
     partita::global_index entered = 0;
-    for (const partita::ledger_entry& e : c.ledger().entries()) entered += e.bytes;
+    for (const partita::comm::ledger_entry& e : c.ledger().entries()) entered += e.bytes;
     CHECK(test_support::mpi_bytes_received() - before == entered);
   }
 }

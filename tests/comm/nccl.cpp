@@ -57,15 +57,16 @@ TEST_CASE("host and device in turn, and back from the device to the host") {
 }
 
 TEST_CASE("a mesh has communicators for both places") {
-  on_nccl_devices(
-      2 * (most_ranks() / 2), unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
-        const partita::mesh<cuda_device> m(c, {c.size() / 2, 2, 1}, q);
-        const laws::device_fixture fixture = laws::on_a_device(c, q);
-        for (const partita::axis_set s : {partita::axis_set(partita::axis::row), partita::every_axis}) {
-          laws::several_in_flight(fixture.with(m.along(s)));
-          laws::several_in_flight(laws::host_fixture{m.control(s)});
-        }
-      });
+  on_nccl_devices(2 * (most_ranks() / 2), unchecked,
+                  [](const communicator& c, const device_queue<cuda_device>& q) {
+                    const partita::mesh<cuda_device> m(c, {c.size() / 2, 2, 1}, q);
+                    const laws::device_fixture fixture = laws::on_a_device(c, q);
+                    for (const partita::axis_set s :
+                         {partita::axis_set(partita::axis::row), partita::partition::every_axis}) {
+                      laws::several_in_flight(fixture.with(m.along(s)));
+                      laws::several_in_flight(laws::host_fixture{m.control(s)});
+                    }
+                  });
 }
 
 TEST_CASE("the rank's queue goes on while an operation waits for others") {

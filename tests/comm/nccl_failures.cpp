@@ -309,7 +309,7 @@ TEST_CASE("a mesh makes no communicator that nobody asks for, nor for axes that 
       const partita::mesh<cuda_device> m(c, shape, q);
       for (const axis asked : axes) CHECK(m.along(asked).size() == shape[asked]);
       CHECK(m.along(axis::row).axis() == "row");
-      CHECK(m.along(partita::every_axis).size() == 4);
+      CHECK(m.along(partita::partition::every_axis).size() == 4);
     });
     return (emulator::calls("ncclCommSplit") - before) / 4;
   };

@@ -16,29 +16,29 @@ TEST_CASE("signatures: ranks agree on what they must share, and on nothing else"
   const std::vector<global_index> counts{1, 2}, others{2, 1};
   op.input_counts = counts;
   op.count = 1;
-  const detail::signature mine = detail::signature_of(op);
+  const comm::detail::signature mine = comm::detail::signature_of(op);
   op.count = 2;  // each rank's own
-  CHECK(mine.agrees_with(detail::signature_of(op)));
-  CHECK(mine.hash() == detail::signature_of(op).hash());
+  CHECK(mine.agrees_with(comm::detail::signature_of(op)));
+  CHECK(mine.hash() == comm::detail::signature_of(op).hash());
   op.input_counts = others;
-  CHECK_FALSE(mine.agrees_with(detail::signature_of(op)));
-  CHECK(mine.hash() != detail::signature_of(op).hash());
+  CHECK_FALSE(mine.agrees_with(comm::detail::signature_of(op)));
+  CHECK(mine.hash() != comm::detail::signature_of(op).hash());
   op.kind = operation::all_to_all;
-  CHECK_FALSE(mine.agrees_with(detail::signature_of(op)));
-  CHECK(mine.hash() != detail::signature_of(op).hash());
+  CHECK_FALSE(mine.agrees_with(comm::detail::signature_of(op)));
+  CHECK(mine.hash() != comm::detail::signature_of(op).hash());
 }
 
 TEST_CASE("signatures: the rank that disagrees is named") {
   comm::collective op;
   op.kind = operation::broadcast;
   op.type = comm::element_type::f32;
-  const detail::signature mine = detail::signature_of(op);
+  const comm::detail::signature mine = comm::detail::signature_of(op);
   const int names[] = {2, 5, 7};
-  using list = std::vector<detail::signature>;
-  detail::require_agreement(list{mine, mine, mine}, names);
+  using list = std::vector<comm::detail::signature>;
+  comm::detail::require_agreement(list{mine, mine, mine}, names);
   op.type = comm::element_type::f64;
   test_support::expect_error<communication_error>("ranks disagree: rank 7 calls broadcast of f64", [&] {
-    detail::require_agreement(list{mine, mine, detail::signature_of(op)}, names);
+    comm::detail::require_agreement(list{mine, mine, comm::detail::signature_of(op)}, names);
   });
 }
 

@@ -91,11 +91,11 @@ void passing(gate& failed, auto act) {
 
 TEST_CASE("times and ranks in words") {
   using namespace std::chrono_literals;
-  CHECK(partita::detail::text_of(200ms) == "200 ms");
-  CHECK(partita::detail::text_of(2000ms) == "2 s");
-  CHECK(partita::detail::text_of_ranks(std::vector{1}) == "rank 1");
-  CHECK(partita::detail::text_of_ranks(std::vector{1, 4, 5}) == "ranks 1, 4, 5");
-  CHECK(partita::detail::late(0, 2000ms, std::vector{1, 4}, "split (a.cpp:1)") ==
+  CHECK(partita::comm::detail::text_of(200ms) == "200 ms");
+  CHECK(partita::comm::detail::text_of(2000ms) == "2 s");
+  CHECK(partita::comm::detail::text_of_ranks(std::vector{1}) == "rank 1");
+  CHECK(partita::comm::detail::text_of_ranks(std::vector{1, 4, 5}) == "ranks 1, 4, 5");
+  CHECK(partita::comm::detail::late(0, 2000ms, std::vector{1, 4}, "split (a.cpp:1)") ==
         "rank 0 has waited for more than 2 s for ranks 1, 4 in split (a.cpp:1)");
 }
 

@@ -3,7 +3,8 @@
 
 usage: floors.py INCLUDE_DIR
 
-A header includes its own folder and strictly lower floors, and uses `detail::` of its own folder alone. Prints every
+A header includes its own folder and strictly lower floors, opens its folder's namespaces, and uses `detail::` of its own
+folder alone. Prints every
 violation as FILE:LINE: SENTENCE and ends with 1 if there is one. What folders that are not in ENFORCED do against a rule is
 counted and no violation.
 """
@@ -34,6 +35,15 @@ VERSION = "version.hpp"
 # What is compiled once is instantiated for each device, what is in detail too.
 INSTANTIATES = "compiled"
 ENFORCED = {"detail": set(FLOORS) - {INSTANTIATES}, "kernels": set(FLOORS)}
+# Below partita a header opens the namespace of its folder, or one of these: transports, places and vendors; a rank's
+# blocks and passes over them, since many classes call a type of theirs `matrix`; training, which belongs to the models.
+NAMESPACES = {
+    "comm": {"comm", "threads", "self", "mpi", "nccl", "on_host", "on_cuda"},
+    "local": {"local", "on_host", "on_cuda", "blas", "cublas", "cusparse", "lapack"},
+    "matrix": {"matrix", "local"},
+    "memory": {"memory", "local", "on_host", "on_cuda"},
+    "train": {"nn"},
+}
 HIGHEST_VENDOR_FLOOR = 2
 LONG, TOO_LONG = 250, 400
 
@@ -179,6 +189,21 @@ class detail_reader:
             self.names.add(words[-1])
 
 
+def check_namespaces(folder, code):
+    """Namespaces below partita that are another folder's, as (position, sentence)."""
+    inside = []
+    for brace in re.finditer(r"\bnamespace\s+([\w:]+)\s*\{|[{}]", code):
+        if brace[0] == "}":
+            inside = inside[:-1]
+            continue
+        around = inside[-1] if inside else []
+        names = around + brace[1].split("::") if brace[1] and around is not None else None
+        if names and names[0] == "partita" and len(around) < 2 <= len(names):
+            if names[1] not in NAMESPACES.get(folder, {folder}):
+                yield brace.start(), f"{folder} opens partita::{names[1]}"
+        inside.append(names)
+
+
 def check_details(folder, code, declared):
     """Uses of detail:: that are declared in other folders only, as (position, sentence)."""
     for use in DETAIL.finditer(code):
@@ -235,6 +260,8 @@ def check_header(path, text, declared, kernels=frozenset()):
         if sentence:
             yield None, line_of(include.start(2)), sentence
     with_includes, code = code, without_strings(code)
+    for position, sentence in check_namespaces(folder, code):
+        yield None, line_of(position), sentence
     for position, sentence in check_details(folder, code, declared):
         yield "detail", line_of(position), sentence
     for position, sentence in check_kernels(folder, code, with_includes, kernels):

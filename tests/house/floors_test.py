@@ -21,6 +21,8 @@ BAD = [
     ("nn/planted.hpp", HEADER + '#include "linear.hpp"\n', "must be spelled from partita/ on"),
     ("nn/planted.hpp", HEADER + "#include <partita/base/index.hpp>\n", "must be written in quotes"),
     ("cellar/planted.hpp", HEADER, "the header is on no floor"),
+    ("algebra/planted.hpp", HEADER + "namespace partita::detail {\n}\n", "algebra opens partita::detail"),
+    ("algebra/planted.hpp", HEADER + "namespace partita {\nstruct s {};\nnamespace nn {\n}\n}\n", "algebra opens partita::nn"),
     ("planted.hpp", HEADER, "the header is on no floor"),
     ("base/planted.cpp", "", "only headers belong here"),
     ("transfer/planted.hpp", HEADER + "#include <mpi.h>\n", "is a vendor's header"),
@@ -56,7 +58,7 @@ BAD = [
 DETAILS = """#pragma once
 namespace partita {
 inline int open() { return 0; }
-namespace detail {
+namespace algebra::detail {
 template <class T>
 requires(sizeof(T) > 1) constexpr T function(T x = T{}) { int local(0); return x + local; }
 template <class T> class type { void member(); };
@@ -66,10 +68,10 @@ template <class T> using alias = type<T>;
 inline constexpr int constant = 3;
 inline int state{4};
 struct function_object { void operator()() const; } ;
-}  // namespace detail
-namespace other_detail { void secret(); }
+}  // namespace algebra::detail
+namespace algebra::other_detail { void secret(); }
 }  // namespace partita
-namespace partita::detail { void late(); }
+namespace partita::algebra::detail { void late(); }
 """
 USED = ["function(1)", "type<int>()", "choice::first", "fits<int>", "alias<int>()", "constant", "state", "function_object()", "late()"]
 NOT_DECLARED = ["open()", "local()", "member()", "first", "unknown()"]
@@ -87,8 +89,10 @@ GOOD = [
     ("comm/mpi_planted.hpp", HEADER + 'inline void f() { std::fputs("x", stderr); MPI_Abort(w, 1); }\n'),
     ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const device_queue<host>& q);\n'),
     ("algebra/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\ninline void f() { fill(q, 1); }\n'),
+    ("algebra/planted.hpp", HEADER + "namespace partita {\nvoid f() {}\nnamespace algebra::nn {\n}\n}\nnamespace std {\n}\n"),
+    ("train/planted.hpp", HEADER + "namespace partita::nn::detail {\n}\n"),
     ("nn/planted.hpp", HEADER + "// fill(q, 1)\ninline void f() { fill(y, 1), refill(q, 1); }\n"),
-    ("nn/planted.hpp", HEADER + "namespace partita::detail { void own(); }\ninline void f() { detail::own(); }\n"),
+    ("nn/planted.hpp", HEADER + "namespace partita::nn::detail { void own(); }\ninline void f() { detail::own(); }\n"),
     ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n#include "partita/version.hpp"\n'),
     ("version.hpp", HEADER + "namespace partita::version {}\n"),
 ]

@@ -17,7 +17,7 @@ import tempfile
 
 from floors import blank, TOKEN, INCLUDE
 
-MOST = 150
+MOST = 110
 # Functions of std, whose overloads live beside ours.
 FUNCTIONS_OF_STD = {"copy", "fill", "generate", "norm", "transform", "to_string", "operator"}
 

@@ -200,7 +200,7 @@ TEST_CASE("Matrix Market: what is refused in the entries") {
 std::string long_text(const std::string& symmetry, int count) {
   std::string text = banner + "coordinate real " + symmetry + "\n1000 1000 " + std::to_string(count) + '\n';
   for (int e = 0; e < count; ++e) {
-    const auto random = [&](int k) { return random_bits(7, e, k); };
+    const auto random = [&](int k) { return base::random_bits(7, e, k); };
     text += std::to_string(501 + random(0) % 500) + ' ' + std::to_string(1 + random(1) % (e % 2 ? 10 : 500)) +
             ' ' + std::to_string(static_cast<double>(random(2) % 1000) / 7) + (e % 5 == 0 ? "\r\n" : "\n");
     if (e % 7 == 0) text += e % 2 ? "\n" : "% a comment of some length\n";

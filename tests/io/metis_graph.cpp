@@ -131,8 +131,8 @@ TEST_CASE("METIS graphs: damaged ones are read or refused, nothing else") {
     const std::uint64_t word = random_key{29, static_cast<std::uint64_t>(trial), 0}.word();
     std::string text = both_weighted;
     for (std::int64_t change = 0; change < 2; ++change)
-      text[random_bits(word, change, 0) % text.size()] =
-          "0123456789 \n\r%-x"[random_bits(word, change, 1) % 16];
+      text[base::random_bits(word, change, 0) % text.size()] =
+          "0123456789 \n\r%-x"[base::random_bits(word, change, 1) % 16];
     try {
       const io::metis_graph graph = io::parse_metis_graph(text, "m", 1 + trial % 3);
       REQUIRE(graph.neighbours.size() == graph.edge_weights.size());

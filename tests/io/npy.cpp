@@ -258,7 +258,7 @@ TEST_CASE("npy: damaged bytes are read or refused, nothing else") {
       std::string text = start;
       auto draw = [word = random_key{17, static_cast<std::uint64_t>(trial), 0}.word(),
                    k = std::int64_t{0}](std::size_t bound) mutable {
-        return static_cast<std::size_t>(random_bits(word, k++, 0) % bound);
+        return static_cast<std::size_t>(base::random_bits(word, k++, 0) % bound);
       };
       for (std::size_t change = 1 + draw(4); change-- > 0;) {
         const std::size_t at =

@@ -200,8 +200,9 @@ TEST_CASE("npz: damaged archives are read or refused, nothing else") {
     const std::uint64_t word = random_key{23, static_cast<std::uint64_t>(trial), 0}.word();
     std::string text = whole;
     for (std::int64_t change = 0; change < 3; ++change)
-      text[random_bits(word, change, 0) % text.size()] = static_cast<char>(random_bits(word, change, 1));
-    if (trial % 4 == 0) text.resize(random_bits(word, 0, 2) % text.size());
+      text[base::random_bits(word, change, 0) % text.size()] =
+          static_cast<char>(base::random_bits(word, change, 1));
+    if (trial % 4 == 0) text.resize(base::random_bits(word, 0, 2) % text.size());
     write_text(path, text);
     try {
       const io::csr_array<double> matrix = io::read_csr_npz(path);

@@ -13,7 +13,7 @@ using partita::operation, partita::request, partita::traffic;
 template <class T, class Act>
 void check_account(const communicator& c, operation kind, traffic expected, Act act) {
   c.ledger().clear();
-  const partita::phase_scope phase(c.ledger(), "law");
+  const partita::comm::phase_scope phase(c.ledger(), "law");
   act();
   const auto& entries = c.ledger().entries();
   if (c.size() == 1) {

@@ -147,10 +147,10 @@ void phases(const auto& fixture) {
   const std::string outer = c.ledger().phase();
   auto data = fixture.template make<std::int32_t>(4);
   {
-    const partita::phase_scope forward(c.ledger(), "forward");
+    const partita::comm::phase_scope forward(c.ledger(), "forward");
     c.broadcast(data.out(), 0);
     {
-      const partita::phase_scope backward(c.ledger(), "backward");
+      const partita::comm::phase_scope backward(c.ledger(), "backward");
       c.broadcast(data.out(), 0);
       c.broadcast(data.out(), 0);
     }
@@ -159,7 +159,7 @@ void phases(const auto& fixture) {
   }
   CHECK(c.ledger().phase() == outer);
   const auto in_phase = [&](const char* phase) {
-    return c.ledger().total([&](const partita::ledger_entry& e) { return e.phase == phase; });
+    return c.ledger().total([&](const partita::comm::ledger_entry& e) { return e.phase == phase; });
   };
   const traffic each = c.rank() == 0 ? traffic{} : traffic{4, 1};
   CHECK(in_phase("forward") == 2 * each);

@@ -27,10 +27,10 @@ template <class T>
 T value(int q, global_index position, int field = 0) {
   const std::uint64_t word = partita::random_key{7, static_cast<std::uint64_t>(field), 1}.word();
   if constexpr (std::is_floating_point_v<T>) {
-    const double scale = partita::random_bits(word, position, q) % 2 == 0 ? 1.0 : 1e5;
-    return static_cast<T>(scale * (partita::random_uniform(word, q, position) - 0.5));
+    const double scale = partita::base::random_bits(word, position, q) % 2 == 0 ? 1.0 : 1e5;
+    return static_cast<T>(scale * (partita::base::random_uniform(word, q, position) - 0.5));
   } else {
-    return static_cast<T>(partita::random_bits(word, q, position) % 100);
+    return static_cast<T>(partita::base::random_bits(word, q, position) % 100);
   }
 }
 

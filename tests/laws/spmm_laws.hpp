@@ -106,7 +106,7 @@ void spmm_with_everything_fused() {
         for (const bool relu : {false, true}) {
           INFO("alpha ", alpha, " beta ", beta, " biased ", biased, " relu ", relu);
           const auto fusion = [&](const T* line) {
-            const partita::dropped<T> drop{7, std::uint64_t{1} << 51, T(1.25)};
+            const partita::base::dropped<T> drop{7, std::uint64_t{1} << 51, T(1.25)};
             partita::local::spmm_epilogue<T> all{alpha, beta, biased ? line : nullptr, relu};
             if (biased) all.drop = {drop, 1000, 3};
             return all;

@@ -16,8 +16,8 @@ template <class T>
 std::vector<T> numbers(local_index rows, local_index stride, std::uint64_t seed) {
   std::vector<T> values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride));
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        static_cast<T>(std::floor(9 * partita::random_uniform(seed, static_cast<std::int64_t>(i), 0)) - 4);
+    values[i] = static_cast<T>(
+        std::floor(9 * partita::base::random_uniform(seed, static_cast<std::int64_t>(i), 0)) - 4);
   return values;
 }
 

@@ -21,7 +21,7 @@ struct matrix {
         view{values.data(), rows, cols, cols} {
     for (local_index i = 0; i < rows; ++i)
       for (local_index j = 0; j < cols; ++j)
-        view(i, j) = static_cast<T>(static_cast<double>(random_bits(seed, i, j) >> 40) * 0x1p-23 - 1);
+        view(i, j) = static_cast<T>(static_cast<double>(base::random_bits(seed, i, j) >> 40) * 0x1p-23 - 1);
   }
   matrix_view<const T> read() const { return view; }
 
@@ -75,19 +75,19 @@ TEST_CASE_TEMPLATE("chunked kernels: those of one row each have the bits of the 
       chunked::copy(at, a.read(), y.view);
     });
     same(deep, [](const host_queue& at, const auto& a, const auto&, auto& y) {
-      chunked::transform(at, positive_part{}, a.read(), y.view);
+      chunked::transform(at, base::positive_part{}, a.read(), y.view);
     });
     same(deep, [](const host_queue& at, const auto& a, const auto&, auto& y) {
       chunked::transform_indexed(at, product_of_indices{}, a.read(), y.view);
     });
     same(deep, [](const host_queue& at, const auto& a, const auto&, auto& y) {
-      chunked::zip(at, linear_combination<T>{2, 3}, a.read(), y.read(), y.view);
+      chunked::zip(at, base::linear_combination<T>{2, 3}, a.read(), y.read(), y.view);
     });
     same(deep, [](const host_queue& at, const auto& a, const auto&, auto& y) {
       const auto row = []<class V>(matrix_view<V> v) {
         return matrix_view<V>{v.data, 1, rows * deep, rows * deep};
       };
-      chunked::zip(at, linear_combination<T>{2, 3}, row(a.read()), row(y.read()), row(y.view));
+      chunked::zip(at, base::linear_combination<T>{2, 3}, row(a.read()), row(y.read()), row(y.view));
     });
     same(wide, [&](const host_queue& at, const auto&, const auto&, auto& y) {
       chunked::add_row(at, bias.view.data, y.view);

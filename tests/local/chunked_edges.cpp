@@ -35,7 +35,7 @@ template <class T>
 std::vector<T> some(std::size_t size, std::uint64_t seed) {
   std::vector<T> values(size);
   for (std::size_t i = 0; i < size; ++i)
-    values[i] = static_cast<T>(random_uniform(seed, static_cast<std::int64_t>(i), 3) - 0.5);
+    values[i] = static_cast<T>(base::random_uniform(seed, static_cast<std::int64_t>(i), 3) - 0.5);
   return values;
 }
 
@@ -63,10 +63,10 @@ struct arena {
   }
 
   /// Runs it and compares what passes with the closed form.
-  void run(const std::function<void()>& body, const far_traffic& expected) {
-    const far_traffic before = far_of(place.q)->traffic();
+  void run(const std::function<void()>& body, const memory::far_traffic& expected) {
+    const memory::far_traffic before = far_of(place.q)->traffic();
     body();
-    const far_traffic t = far_of(place.q)->traffic() - before;
+    const memory::far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(t.read == expected.read);
     CHECK(t.written == expected.written);
     CHECK(t.rows_needed == expected.rows_needed);

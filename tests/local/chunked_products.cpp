@@ -51,10 +51,10 @@ struct products {
   void multiply_transposed(matrix_view<const double> x, double alpha, double beta, matrix_view<double> y) {
     chunked::spmm_transposed(q, passes, 0, a, x, alpha, beta, y);
   }
-  far_traffic predicted(matrix_view<const double> x, double beta, matrix_view<double> y) {
+  memory::far_traffic predicted(matrix_view<const double> x, double beta, matrix_view<double> y) {
     return straight([&](auto... o) { return passes.predicted(q, 0, a, {}, o...); }, a, x, beta, y);
   }
-  far_traffic predicted_transposed(matrix_view<const double> x, double beta, matrix_view<double> y) {
+  memory::far_traffic predicted_transposed(matrix_view<const double> x, double beta, matrix_view<double> y) {
     return passes.predicted(q, 0, a, {}, local::reads_entries(a.values, 1), local::reads(x),
                             local::adds(y, beta));
   }
@@ -80,13 +80,13 @@ void check(sparse<double> a, product_size size, local::spmm_epilogue<double> fus
   const auto of_a = place.put(a, size.structure, size.values);
   const auto of_x = place.put(x, size.column_operand), of_y = place.put(y, size.row_operand);
   products of{place.q, of_a};
-  const far_traffic expected = of.predicted(of_x, fusion.beta, of_y);
+  const memory::far_traffic expected = of.predicted(of_x, fusion.beta, of_y);
   for (int run = 0; run < 2; ++run) {
     spmm_fused(place.near, a.view(), x.view(), fusion, y.view());
-    const far_traffic before = far_of(place.q)->traffic();
+    const memory::far_traffic before = far_of(place.q)->traffic();
     const auto allocations = place.q.meter()->allocations();
     of.multiply(of_x, fusion, of_y);
-    const far_traffic t = far_of(place.q)->traffic() - before;
+    const memory::far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(place.q.meter()->allocations() == allocations);
     CHECK(t.read == expected.read);
     CHECK(t.written == expected.written);
@@ -133,15 +133,15 @@ TEST_CASE("far products: a rehearsal says what will be moved, and moves nothing"
         };
         const auto old = values_of<double>(y);
         far_forecast said;
-        const far_traffic before = far_of(place.q)->traffic();
+        const memory::far_traffic before = far_of(place.q)->traffic();
         {
-          const far_rehearsal rehearsal(*far_of(place.q), said);
+          const memory::far_rehearsal rehearsal(*far_of(place.q), said);
           run();
         }
         CHECK(far_of(place.q)->traffic().read == before.read);
         CHECK(same_bits(values_of<double>(y), old));
         run();
-        const far_traffic t = far_of(place.q)->traffic() - before, expected = said.total();
+        const memory::far_traffic t = far_of(place.q)->traffic() - before, expected = said.total();
         CHECK(t.read == expected.read);
         CHECK(t.written == expected.written);
         CHECK(t.chunks == expected.chunks);
@@ -185,13 +185,13 @@ void check_transposed(const sparse<double>& unsorted, product_size size, double 
   const auto of_a = place.put(a, size.structure, size.values);
   const auto of_x = place.put(x, size.row_operand), of_y = place.put(y, size.column_operand);
   products of{place.q, of_a};
-  const far_traffic expected = of.predicted_transposed(of_x, beta, of_y);
+  const memory::far_traffic expected = of.predicted_transposed(of_x, beta, of_y);
   for (int run = 0; run < 2; ++run) {
     spmm_transposed(place.near, a.view(), x.view(), alpha, beta, y.view());
-    const far_traffic before = far_of(place.q)->traffic();
+    const memory::far_traffic before = far_of(place.q)->traffic();
     const auto allocations = place.q.meter()->allocations();
     of.multiply_transposed(of_x, alpha, beta, of_y);
-    const far_traffic t = far_of(place.q)->traffic() - before;
+    const memory::far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(place.q.meter()->allocations() == allocations);
     CHECK(t.read == expected.read);
     CHECK(t.written == expected.written);

@@ -82,8 +82,8 @@ TEST_CASE_TEMPLATE("cpu exponentials are right to one unit in the last place", T
   for (const T& from : {least, T(-5), T(-1e-3)}) {
     std::vector<T> x;
     for (int i = 0; i < 4099; ++i)
-      x.push_back(from +
-                  (from == least ? most - least : -from) * static_cast<T>(partita::random_uniform(7, i, 0)));
+      x.push_back(from + (from == least ? most - least : -from) *
+                             static_cast<T>(partita::base::random_uniform(7, i, 0)));
     const std::vector<T> y = exponentials_of(x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const long double right = std::exp(static_cast<long double>(x[i]));

@@ -17,7 +17,7 @@ class block {
   block(local_index rows, local_index cols, local_index gap, std::uint64_t seed, bool whole)
       : values_(std::make_unique<T[]>(size(rows, cols, gap))), view_{values_.get(), rows, cols, cols + gap} {
     for (std::size_t i = 0; i < size(rows, cols, gap); ++i) {
-      const double u = partita::random_uniform(seed, static_cast<std::int64_t>(i), 0);
+      const double u = partita::base::random_uniform(seed, static_cast<std::int64_t>(i), 0);
       values_[i] = static_cast<T>(whole ? std::floor(9 * u) - 4 : u - 0.5);
     }
   }

@@ -20,7 +20,7 @@ struct block {
   block(local_index m, local_index n, local_index gap, std::uint64_t seed) : block(m, n, gap) {
     for (local_index i = 0; i < m; ++i)
       for (local_index j = 0; j < n; ++j)
-        view()(i, j) = static_cast<T>(partita::random_uniform(seed, i, j) - 0.5);
+        view()(i, j) = static_cast<T>(partita::base::random_uniform(seed, i, j) - 0.5);
   }
 
   matrix_view<T> view() { return {values.data(), rows, cols, stride}; }

@@ -41,13 +41,14 @@ TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
     CHECK(next == rows);
     for (local_index i = 0; i < rows; ++i)
       for (local_index j = 0; j < cols; ++j) CHECK(of_y(i, j) == 2 * of_x(i, j) + i);
-    const far_traffic& t = far_of(q)->traffic();
+    const memory::far_traffic& t = far_of(q)->traffic();
     CHECK(t.read == x.size() * sizeof(double));
     CHECK(t.written == y.size() * sizeof(double));
     CHECK(t.chunks == calls);
     CHECK(t.operations == 1);
     CHECK(t.near == t.read + t.written);
-    const local::far_row_cut cut(103, 10 * sizeof(double), 2, window / 2, far_channel<host>::best_rows_bytes);
+    const local::far_row_cut cut(103, 10 * sizeof(double), 2, window / 2,
+                                 memory::far_channel<host>::best_rows_bytes);
     CHECK(cut.chunks == calls);
     CHECK(cut.most * (cut.chunks - 1) < 103);
     CHECK(cut.most * cut.chunks >= 103);
@@ -83,14 +84,14 @@ TEST_CASE("by_rows: in a rehearsal nothing is moved, and what would be is in the
     };
     far_forecast f;
     {
-      const far_rehearsal rehearsal(*far_of(q), f);
+      const memory::far_rehearsal rehearsal(*far_of(q), f);
       run();
       CHECK(calls == 0);
       CHECK(far_of(q)->traffic().read == 0);
     }
     run();
     CHECK(calls > 0);
-    const far_traffic said = f.total(), found = far_of(q)->traffic();
+    const memory::far_traffic said = f.total(), found = far_of(q)->traffic();
     CHECK(said.read == found.read);
     CHECK(said.written == found.written);
     CHECK(said.chunks == found.chunks);

@@ -86,11 +86,11 @@ struct rows_case {
   rows_case(local_index rows, local_index cols, local_index first) : rows(rows), cols(cols), offsets{first} {
     columns.assign(static_cast<std::size_t>(first), cols);
     for (local_index i = 0; i < rows; ++i) {
-      const auto count = static_cast<local_index>(partita::random_bits(7, i, 0) % 10);
+      const auto count = static_cast<local_index>(partita::base::random_bits(7, i, 0) % 10);
       for (local_index e = 0; e < count; ++e)
         columns.push_back(static_cast<local_index>(
             (e * cols +
-             static_cast<local_index>(partita::random_bits(8, i, e) % static_cast<unsigned>(cols))) /
+             static_cast<local_index>(partita::base::random_bits(8, i, e) % static_cast<unsigned>(cols))) /
             count));
       offsets.push_back(offsets.back() + count);
     }

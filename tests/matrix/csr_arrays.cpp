@@ -98,7 +98,7 @@ TEST_CASE("a view of tiles: values on its entries, and its rows whole") {
       };
       check_same(product(view), product(owner));
     }
-    const in_edges<double, host> whole(view), expected(owner);
+    const transfer::in_edges<double, host> whole(view), expected(owner);
     CHECK(std::equal(whole.own_columns().begin(), whole.own_columns().end(), expected.own_columns().begin(),
                      expected.own_columns().end()));
   });

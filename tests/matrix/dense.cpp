@@ -24,7 +24,7 @@ TEST_CASE("dense: blocks of all ranks tile the matrix as often as there are copi
         CHECK(x.local().stride(0) == x.local().extent(1));
         CHECK(x.values().size() == static_cast<std::size_t>(x.row_range().size() * x.col_range().size()));
         const auto mine = static_cast<global_index>(x.values().size());
-        CHECK(m.along(every_axis).all_reduce(mine) == 77 * m.size() / m.shape().size(l.used()));
+        CHECK(m.along(partition::every_axis).all_reduce(mine) == 77 * m.size() / m.shape().size(l.used()));
       });
     });
 }

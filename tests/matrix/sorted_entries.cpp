@@ -15,10 +15,10 @@ using local::arrived_entries, local::packed_place;
 /// Entry e of a tile; seven eighths of the rows and columns have any, and many are repeated.
 triplet<float> entry(global_index e, global_index rows, global_index cols, bool ones) {
   const auto among = [e](std::uint64_t key, global_index n) {
-    const auto at = static_cast<global_index>(random_bits(key, e, 0) % static_cast<std::uint64_t>(n));
+    const auto at = static_cast<global_index>(base::random_bits(key, e, 0) % static_cast<std::uint64_t>(n));
     return at % 8 == 5 ? at - 1 : at;
   };
-  const float value = ones ? 1.0F : static_cast<float>(random_uniform(5, e, 1) - 0.5);
+  const float value = ones ? 1.0F : static_cast<float>(base::random_uniform(5, e, 1) - 0.5);
   return {among(3, rows), among(4, cols), value};
 }
 

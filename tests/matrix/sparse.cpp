@@ -33,7 +33,7 @@ std::vector<entry> scattered(matrix_shape shape) {
   const auto eighths = [](std::uint64_t bits) { return static_cast<double>(bits % 64 + 1) / 8; };
   for (global_index j = 0; j < shape.cols; ++j)
     for (global_index i = shape.rows - 1; i >= 0; --i) {
-      const std::uint64_t bits = random_bits(word, i, j);
+      const std::uint64_t bits = base::random_bits(word, i, j);
       if (bits % 3 != 0 || i % 5 == 4 || j % 5 == 3) continue;
       entries.push_back({i, j, eighths(bits >> 8)});
     }
@@ -60,8 +60,8 @@ std::vector<entry> share(const std::vector<entry>& all, spread how, const host_m
   const int rank = m.rank(), ranks = m.size();
   std::vector<entry> mine;
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const auto owner = how == spread::dealt
-                           ? random_bits(3, static_cast<std::int64_t>(k), 0) % static_cast<unsigned>(ranks)
+    const auto owner = how == spread::dealt ? base::random_bits(3, static_cast<std::int64_t>(k), 0) %
+                                                  static_cast<unsigned>(ranks)
                        : how == spread::last_alone ? static_cast<std::uint64_t>(ranks - 1)
                                                    : k % static_cast<unsigned>((ranks + 2) / 3) * 3;
     if (owner == static_cast<std::uint64_t>(rank)) mine.push_back(all[k]);
@@ -157,7 +157,8 @@ void check_distributed(const host_mesh& m, const host_sparse& a, const std::vect
   for (const auto& place : all) copies[k++] = mine.contains(place.first) ? 1 : 0;
   m.world().all_reduce(std::span<global_index>(copies));
   copies.pop_back();
-  CHECK(copies == std::vector<global_index>(all.size(), m.shape().size(every_axis - a.layout().used())));
+  CHECK(copies ==
+        std::vector<global_index>(all.size(), m.shape().size(partition::every_axis - a.layout().used())));
 }
 
 constexpr auto meshes = {mesh_shape{1, 1, 1}, mesh_shape{4, 1, 1}, mesh_shape{1, 3, 1}, mesh_shape{1, 1, 2},

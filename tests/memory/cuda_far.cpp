@@ -58,9 +58,9 @@ TEST_CASE("far memory: kernels of far operands run chunk by chunk, and count wha
     for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<double>(i % 17);
     copy(q, std::span<const double>(values), x.span());
     const matrix_view<double> of_x{x.data(), rows, cols}, of_y{y.data(), rows, cols};
-    local::chunked::zip(q, linear_combination<double>{2, 1}, matrix_view<const double>(of_x),
+    local::chunked::zip(q, base::linear_combination<double>{2, 1}, matrix_view<const double>(of_x),
                         matrix_view<const double>(of_x), of_y);
-    const far_traffic& t = far_of(q)->traffic();
+    const memory::far_traffic& t = far_of(q)->traffic();
     CHECK(t.read == 2 * size * sizeof(double));
     CHECK(t.written == size * sizeof(double));
     CHECK(t.chunks >= (window == 2048 ? 10 : 1));
@@ -173,7 +173,7 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
   chunked::edge_softmax_gradient(q, edges, 0, a, heads, 0.2, of(source, cols, heads), of(target, rows, heads),
                                  of(sums, rows, heads), of(dots, rows, heads), 1.0, d.data(),
                                  of(ds, cols, heads), of(dt, rows, heads));
-  chunked::edge_row_fold(q, edges, 0, a, heads, larger_of{}, values.data(), of(dots, rows, heads));
+  chunked::edge_row_fold(q, edges, 0, a, heads, base::larger_of{}, values.data(), of(dots, rows, heads));
   const matrix_view<local_index> winners{arg.data(), rows, width};
   chunked::max_aggregate(q, edges, 0, a, of(x, cols, width), of(largest, rows, width), winners);
   chunked::max_scatter(q, edges, 0, a, matrix_view<const local_index>(winners), of(y, rows, width),

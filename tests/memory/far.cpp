@@ -10,7 +10,7 @@ using namespace partita;
 
 TEST_CASE("far memory: the overlap is the hidden share of the shorter of transfer and compute") {
   const auto overlap = [](double transfer, double compute, double exposed) {
-    far_traffic t;
+    memory::far_traffic t;
     t.transfer = transfer;
     t.compute = compute;
     t.exposed = exposed;
@@ -26,8 +26,8 @@ TEST_CASE("far memory: the overlap is the hidden share of the shorter of transfe
 }
 
 TEST_CASE("far memory: what has passed since") {
-  far_traffic before, after;
-  const auto fill = [](far_traffic& t, std::uint64_t unit) {
+  memory::far_traffic before, after;
+  const auto fill = [](memory::far_traffic& t, std::uint64_t unit) {
     t.read = unit;
     t.written = 2 * unit;
     t.chunks = 3 * unit;
@@ -40,7 +40,7 @@ TEST_CASE("far memory: what has passed since") {
   };
   fill(before, 1);
   fill(after, 11);
-  const far_traffic t = after - before;
+  const memory::far_traffic t = after - before;
   CHECK(t.read == 10);
   CHECK(t.written == 20);
   CHECK(t.chunks == 30);
@@ -58,7 +58,7 @@ TEST_CASE("far memory: slots are aligned halves of the window") {
 }
 
 TEST_CASE("far memory: the bytes of rows with gaps are those of the rows") {
-  CHECK(block_copy{.to_stride = 8, .from_stride = 64, .row_bytes = 8, .rows = 5}.bytes() == 40);
+  CHECK(memory::block_copy{.to_stride = 8, .from_stride = 64, .row_bytes = 8, .rows = 5}.bytes() == 40);
 }
 
 }  // namespace test_far

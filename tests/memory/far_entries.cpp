@@ -58,9 +58,9 @@ TEST_CASE(
       return f(local::updates_entries(of_values, heads), local::gathers(of_x), local::reads(of_t),
                local::writes(of_y));
     };
-    const far_traffic before = far_of(place.q)->traffic();
+    const memory::far_traffic before = far_of(place.q)->traffic();
     run([&](auto... o) { edges(place.q, 0, a, {.names = true}, body, o...); });
-    const far_traffic found = far_of(place.q)->traffic() - before;
+    const memory::far_traffic found = far_of(place.q)->traffic() - before;
     CHECK(row == graph.rows);
     CHECK(entry == graph.end());
     for (const local::far_chunk& c :
@@ -74,7 +74,7 @@ TEST_CASE(
     CHECK(found.operand_rows == static_cast<std::uint64_t>(graph.cols));
     CHECK(found.read == 4 * program + 8 * (entries * 2 + fresh * 6 + visited * 2));
     CHECK(found.written == 8 * (entries * 2 + rows * 6));
-    const far_traffic expected =
+    const memory::far_traffic expected =
         run([&](auto... o) { return edges.predicted(place.q, 0, a, {.names = true}, o...); });
     CHECK(found.read == expected.read);
     CHECK(found.written == expected.written);
@@ -153,7 +153,7 @@ TEST_CASE("passes over entries: far rows that are gathered or added to do not st
   const local_index rows = 1000, cols = 24000, width = 100, each = cols / rows;
   buffer<double, host> memory(q, static_cast<std::size_t>(cols) * static_cast<std::size_t>(width));
   const std::span<std::byte> bytes = std::as_writable_bytes(memory.span());
-  CHECK(bytes.size() > far_channel<host>::most_resident_bytes);
+  CHECK(bytes.size() > memory::far_channel<host>::most_resident_bytes);
   REQUIRE(store->contains(memory.data()));
   std::iota(memory.span().begin(), memory.span().end(), 0.0);
   const matrix_view<double> x{memory.data(), cols, width};

@@ -16,21 +16,21 @@ using host_queue = device_queue<host>;
 TEST_CASE("a forecast adds operations of the same words, and shows them in the order of their first one") {
   far_forecast f;
   CHECK(f.explain() == "0.000 MB read and 0.000 MB written");
-  const far_traffic product{.read = 1'250'499,
-                            .written = 500'500,
-                            .chunks = 7,
-                            .operations = 1,
-                            .near = 3'000'000,
-                            .operand_rows = 100,
-                            .rows_needed = 230,
-                            .rows_read = 110};
+  const memory::far_traffic product{.read = 1'250'499,
+                                    .written = 500'500,
+                                    .chunks = 7,
+                                    .operations = 1,
+                                    .near = 3'000'000,
+                                    .operand_rows = 100,
+                                    .rows_needed = 230,
+                                    .rows_read = 110};
   f.add("product", product);
   f.add("by rows", {.read = 1000, .chunks = 1, .operations = 1, .near = 2000});
   f.add("product", product);
   REQUIRE(f.entries().size() == 2);
   CHECK(f.entries()[0].times == 2);
   CHECK(f.entries()[1].what == "by rows");
-  const far_traffic all = f.total();
+  const memory::far_traffic all = f.total();
   CHECK(all.read == 2'501'998);
   CHECK(all.written == 1'001'000);
   CHECK(all.chunks == 15);
@@ -48,25 +48,25 @@ TEST_CASE("a forecast adds operations of the same words, and shows them in the o
 }
 
 TEST_CASE("the time of chunks: the longer of transfers and computing, and the shorter of one chunk") {
-  const far_traffic t{.read = 600, .written = 200, .chunks = 8, .operations = 2, .near = 300};
-  CHECK(far_rates{.far = 100, .near = 100}.seconds(t) == 8 + 3 * 0.25);
-  CHECK(far_rates{.far = 400, .near = 100}.seconds(t) == 3 + 2 * 0.25);
-  CHECK(far_rates{.far = 100}.seconds(t) == 0);
-  CHECK(far_rates{.near = 100}.seconds(t) == 0);
-  CHECK(far_rates{.far = 100, .near = 100}.seconds({.read = 800}) == 8);
+  const memory::far_traffic t{.read = 600, .written = 200, .chunks = 8, .operations = 2, .near = 300};
+  CHECK(memory::far_rates{.far = 100, .near = 100}.seconds(t) == 8 + 3 * 0.25);
+  CHECK(memory::far_rates{.far = 400, .near = 100}.seconds(t) == 3 + 2 * 0.25);
+  CHECK(memory::far_rates{.far = 100}.seconds(t) == 0);
+  CHECK(memory::far_rates{.near = 100}.seconds(t) == 0);
+  CHECK(memory::far_rates{.far = 100, .near = 100}.seconds({.read = 800}) == 8);
 }
 
 TEST_CASE("rates: at most those that the store is slowed down to, and none where half a window is near") {
   const auto store = test_support::new_far_store();
   const host_queue q, other;
   use_far(q, {.store = store, .window = 1 << 16, .from = 1 << 12, .bytes_per_second = 1e7});
-  const far_rates found = measured_far_rates(q);
+  const memory::far_rates found = memory::measured_far_rates(q);
   CHECK(found.far > 0);
   CHECK(found.far <= 1e7);
   CHECK(found.near > found.far);
   CHECK(far_of(q)->meter().current() == 0);
   use_far(other, {.store = store, .window = 1 << 16, .from = 1 << 16});
-  CHECK(measured_far_rates(other).far == 0);
+  CHECK(memory::measured_far_rates(other).far == 0);
 }
 
 TEST_CASE("a rehearsal ends with its scope") {
@@ -75,7 +75,7 @@ TEST_CASE("a rehearsal ends with its scope") {
   far_forecast f;
   CHECK(far_of(q)->forecast() == nullptr);
   {
-    const far_rehearsal rehearsal(*far_of(q), f);
+    const memory::far_rehearsal rehearsal(*far_of(q), f);
     CHECK(far_of(q)->forecast() == &f);
   }
   CHECK(far_of(q)->forecast() == nullptr);

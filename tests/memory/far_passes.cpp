@@ -69,17 +69,17 @@ TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and 
     const matrix_view<double> x{memory.data(), rows, cols, stride};
     far_forecast said;
     if (where != 0) {
-      const far_rehearsal rehearsal(*far_of(far), said);
+      const memory::far_rehearsal rehearsal(*far_of(far), said);
       local::pack_rows(far, x, list.span(), packed.data());
       local::unpack_rows(far, packed.data(), list.span(), x);
       local::add_rows(far, packed.data(), list.span(), x);
       CHECK(packed.data()[0] == -1);
       CHECK(x(3, 0) == 22);
     }
-    const far_traffic begin = far_of(far)->traffic();
-    far_traffic before = begin;
+    const memory::far_traffic begin = far_of(far)->traffic();
+    memory::far_traffic before = begin;
     local::pack_rows(far, x, list.span(), packed.data());
-    far_traffic t = far_of(far)->traffic() - before;
+    memory::far_traffic t = far_of(far)->traffic() - before;
     CHECK(t.read == (far_list ? of_list : 0) + (far_rows ? touched : 0));
     CHECK(t.written == (far_packed ? touched : 0));
     for (std::size_t i = 0; i < 4; ++i)

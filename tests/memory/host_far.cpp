@@ -42,7 +42,7 @@ TEST_CASE("far memory: a task moves rows while the queue computes, and its failu
   const host_queue q;
   const auto store = new_far_store();
   const far_options options{.store = store, .window = 1024, .from = 600};
-  far_channel<host> channel(q, options);
+  memory::far_channel<host> channel(q, options);
   q.owner()->use_far(options);
   CHECK(channel.slot_bytes() == 512);
   CHECK(channel.slot(1) == channel.slot(0) + 512);
@@ -68,7 +68,7 @@ TEST_CASE("far memory: an emulated rate bounds transfers from below") {
   const host_queue q;
   const auto store = new_far_store();
   const far_options options{.store = store, .window = 1 << 16, .from = 1 << 10, .bytes_per_second = 1e6};
-  far_channel<host> channel(q, options);
+  memory::far_channel<host> channel(q, options);
   q.owner()->use_far(options);
   const buffer<std::byte, host> x(q, 20000);
   channel.start([&] { channel.move({channel.slot(0), 20000, x.data(), 20000, 20000, 1}); });

@@ -30,7 +30,8 @@ double gradient_entry(global_index v, global_index j) { return element(j, v + 5)
 template <class T = double>
 attention<T, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
                                 const entries& pattern, const attention_shape& shape,
-                                coefficient_gradient form, row_exchange rows = row_exchange::automatic) {
+                                algebra::coefficient_gradient form,
+                                row_exchange rows = row_exchange::automatic) {
   std::vector<triplet<T>> mine;
   for (const auto& e : share(pattern, m)) mine.push_back({e.row, e.col, static_cast<T>(e.value)});
   return {distribute(m, p, {vertices, vertices}, mine), shape, {stationary::automatic, rows}, form};
@@ -93,16 +94,17 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
                                     {.heads = 2, .width = 2, .hops = 2}};
   for (const attention_shape& shape : shapes) {
     const auto one = alone();
-    auto serial = attention_of(one, row_1d, n, pattern, shape, coefficient_gradient::automatic);
+    auto serial = attention_of(one, row_1d, n, pattern, shape, algebra::coefficient_gradient::automatic);
     CHECK(largest_difference(run(one, serial, shape.heads, {})[0], by_definition(pattern, shape)) < 1e-12);
     const dropout_mask mask{0.4, {1, 2, 3}};
     const auto expected = run(one, serial, shape.heads, mask);
     const auto check = [&](auto policy, mesh_shape mesh_size, std::size_t tile_entries) {
       on_threads(mesh_size.size(), [&](const communicator& world) {
         const mesh<host> m(world, mesh_size, device_queue<host>(), tile_entries);
-        for (coefficient_gradient form :
-             {coefficient_gradient::rows, coefficient_gradient::edges, coefficient_gradient::owners}) {
-          if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
+        for (algebra::coefficient_gradient form :
+             {algebra::coefficient_gradient::rows, algebra::coefficient_gradient::edges,
+              algebra::coefficient_gradient::owners}) {
+          if (shape.hops > 1 && form == algebra::coefficient_gradient::rows) continue;
           for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware}) {
             auto layer = attention_of(m, policy, n, pattern, shape, form, rows);
             CHECK(layer.form() == form);
@@ -135,7 +137,7 @@ TEST_CASE_TEMPLATE(
     const dropout_mask mask{sparsity % 2 == 0 ? 0.4 : 0.0, {1, 2, 3}};
     const auto on = [&](const communicator& world, const policy& p, mesh_shape ranks, summation sums) {
       const mesh<host> m(world, ranks, device_queue<host>(1 + ranks.row % 3), sums, 50);
-      auto layer = attention_of<T>(m, p, n, pattern, shape, coefficient_gradient::automatic);
+      auto layer = attention_of<T>(m, p, n, pattern, shape, algebra::coefficient_gradient::automatic);
       CHECK(run(m, layer, shape.heads, {0.7, {3, 2, 1}}) != run(m, layer, shape.heads, mask));
       return run(m, layer, shape.heads, mask);
     };
@@ -156,7 +158,7 @@ TEST_CASE("attention on a graph without its transpose is refused") {
       {2, 1, 1}, "attention: a matrix of 23 x 23 has no entries of its own", [](const host_mesh& m) {
         const auto a = distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m), symmetry::one_way);
         attention<double, host>(a, attention_shape{.heads = 1, .width = 3}, {},
-                                coefficient_gradient::automatic);
+                                algebra::coefficient_gradient::automatic);
       });
 }
 
@@ -167,18 +169,19 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
     const entries pattern = sparse_entries({n, n}, sparsity);
     on_each_mesh(std::array{2, 4, 9}, [&](const host_mesh& m, const partita::policy& policy) {
       struct cost {
-        coefficient_gradient form;
+        algebra::coefficient_gradient form;
         global_index words, with_coefficients;
       };
-      const auto cost_of = [&](coefficient_gradient form) {
+      const auto cost_of = [&](algebra::coefficient_gradient form) {
         const auto layer = attention_of(m, policy, n, pattern, shape, form);
         const global_index words = layer.predicted().words;
         return cost{layer.form(), nn::summarize(m.world(), words).max_rank,
                     nn::summarize(m.world(), words + layer.coefficients()).max_rank};
       };
-      const cost chosen = cost_of(coefficient_gradient::automatic),
-                 owners = cost_of(coefficient_gradient::owners), rows = cost_of(coefficient_gradient::rows),
-                 edges = cost_of(coefficient_gradient::edges);
+      const cost chosen = cost_of(algebra::coefficient_gradient::automatic),
+                 owners = cost_of(algebra::coefficient_gradient::owners),
+                 rows = cost_of(algebra::coefficient_gradient::rows),
+                 edges = cost_of(algebra::coefficient_gradient::edges);
       const cost& in_layout = edges.words <= rows.words ? edges : rows;
       const bool shares =
           m.shape().col > 1 && (policy.name == feature_column.name || policy.name == feature_row.name);
@@ -186,9 +189,9 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
       CHECK(chosen.form == (expects_owners ? owners : in_layout).form);
       CHECK(chosen.words == (expects_owners ? owners : in_layout).words);
       if (m.rank() != 0) return;
-      ++(chosen.form == coefficient_gradient::rows    ? by_rows
-         : chosen.form == coefficient_gradient::edges ? by_edges
-                                                      : by_owners);
+      ++(chosen.form == algebra::coefficient_gradient::rows    ? by_rows
+         : chosen.form == algebra::coefficient_gradient::edges ? by_edges
+                                                               : by_owners);
     });
   }
   CHECK(by_rows > 0);
@@ -204,9 +207,9 @@ TEST_CASE("owners compute every coefficient once a pass, and receive what they r
     for (const int ranks : {2, 3, 8})
       on_threads(ranks, [&](const communicator& world) {
         const auto owners = attention_of(mesh<host>(world, {1, ranks, 1}), feature_column, n, pattern, shape,
-                                         coefficient_gradient::owners),
+                                         algebra::coefficient_gradient::owners),
                    rows = attention_of(mesh<host>(world, {ranks, 1, 1}), row_1d, n, pattern, shape,
-                                       coefficient_gradient::automatic);
+                                       algebra::coefficient_gradient::automatic);
         CHECK(owners.predicted() == rows.predicted());
         CHECK(nn::summarize(world, owners.coefficients()).total ==
               2 * static_cast<global_index>(pattern.size()) * shape.heads);
@@ -219,7 +222,7 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
   const auto nonzeros = static_cast<global_index>(pattern.size());
   with_mesh({1, ranks, 1}, [&](const host_mesh& m) {
     const attention_shape shape{.heads = heads, .width = 2};
-    auto layer = attention_of(m, feature_column, n, pattern, shape, coefficient_gradient::edges);
+    auto layer = attention_of(m, feature_column, n, pattern, shape, algebra::coefficient_gradient::edges);
     (void)run(m, layer, heads, {});
     const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
     const transfer::layout_change<double, host> change(m, vertices, vertices, layer.features(), vertex_rows,
@@ -238,17 +241,17 @@ TEST_CASE("on a block of sampled neighbours one rank has all rows, and owners ar
   for (const auto& e : sparse_entries({n, n}, 4))
     if (e.row < n - 5) pattern.push_back(e);
   const attention<double, host> block(distribute(one, row_1d, {n - 5, n}, pattern), shape, {},
-                                      coefficient_gradient::owners),
-      graph(distribute(one, row_1d, {n, n}, pattern), shape, {}, coefficient_gradient::owners);
-  CHECK(block.form() != coefficient_gradient::owners);
-  CHECK(graph.form() == coefficient_gradient::owners);
+                                      algebra::coefficient_gradient::owners),
+      graph(distribute(one, row_1d, {n, n}, pattern), shape, {}, algebra::coefficient_gradient::owners);
+  CHECK(block.form() != algebra::coefficient_gradient::owners);
+  CHECK(graph.form() == algebra::coefficient_gradient::owners);
 }
 
 TEST_CASE("rows are gathered for one hop only") {
   const entries pattern = sparse_entries({n, n}, 4);
   expect_error<error>(2, "several hops cannot gather rows", [&](const communicator& world) {
     (void)attention_of(mesh<host>(world, {2, 1, 1}), row_1d, n, pattern, {.hops = 2},
-                       coefficient_gradient::rows);
+                       algebra::coefficient_gradient::rows);
   });
 }
 
@@ -259,12 +262,12 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     auto model = nn::decoupled_gat(distribute(m, policy, {n, n}, loops), {5, 4, 3}, 2, 3,
                                    {.seed = 11, .dropout = 0.3});
     const matrix frame(m, {n, 3});
-    const nn::vertex_labels<host> labels(m, frame.row_blocking(),
-                                         [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+    const algebra::vertex_labels<host> labels(m, frame.row_blocking(),
+                                              [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
     const auto input = generate<vertex_rows, double>(m, {n, 5}, field(0));
     matrix g(m, {n, 3});
     const nn::pass training{.training = true, .epoch = 3};
-    const auto loss = [&] { return nn::cross_entropy(model.forward(input, training), labels, g); };
+    const auto loss = [&] { return algebra::cross_entropy(model.forward(input, training), labels, g); };
     auto& set = model.parameters();
     m.ledger().clear();
     (void)loss();

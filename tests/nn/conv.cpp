@@ -20,7 +20,7 @@ using convolution = nn::sage_max_conv<double, host>;
 /// The edges, of which every rank has a share, as sage_max takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
-  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m), symmetry::one_way);
+  return distribute(m, partition::rows_of(p.sparse), {n, n}, share(edges, m), symmetry::one_way);
 }
 
 /// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.

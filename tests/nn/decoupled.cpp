@@ -29,7 +29,7 @@ nn::training_options options_of(const std::string& model, nn::coupling how,
 /// Words and messages of the training step by all-to-alls, over all ranks.
 traffic redistributed(const nn::training_result& r) {
   traffic v;
-  for (const ledger_entry& e : r.ledger)
+  for (const comm::ledger_entry& e : r.ledger)
     if (e.kind == operation::all_to_all && (e.phase == "forward" || e.phase == "backward")) v += e.received;
   return v;
 }
@@ -49,7 +49,7 @@ TEST_CASE(
           CHECK(redistributed(r).words == 4 * one_way(n, d.classes, ranks));
           CHECK(redistributed(r).messages <= 4 * ranks * (ranks - 1));
           CHECK(r.words_received.total == r.predicted_words_received.total);
-          for (const ledger_entry& e : r.ledger)
+          for (const comm::ledger_entry& e : r.ledger)
             if (e.phase == "forward" || e.phase == "backward")
               CHECK((e.kind == operation::all_to_all || e.kind == operation::all_reduce));
         });
@@ -116,12 +116,12 @@ TEST_CASE(
       nn::training_options o = options_of("gat", nn::coupling::decoupled,
                                           std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
-      o.coefficients = coefficient_gradient::edges;
+      o.coefficients = algebra::coefficient_gradient::edges;
       on_threads(ranks, [&](const communicator& world) {
         const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
         const auto sum = [&](const char* phase, operation kind) {
           global_index elements = 0;
-          for (const ledger_entry& e : r.ledger)
+          for (const comm::ledger_entry& e : r.ledger)
             if (e.phase == phase && e.kind == kind) elements += e.received.words;
           return elements;
         };
@@ -139,7 +139,7 @@ TEST_CASE(
         CHECK(sum("forward", operation::all_gather) == 2 * scalars);
         CHECK(sum("backward", operation::all_to_all) == passages + edges);
         CHECK(sum("backward", operation::reduce_scatter) == scalars);
-        for (const ledger_entry& e : r.ledger)
+        for (const comm::ledger_entry& e : r.ledger)
           if (e.phase == "forward")
             CHECK((e.kind == operation::all_to_all || e.kind == operation::all_gather ||
                    e.received.words == 2 * (ranks - 1)));  // the loss
@@ -178,7 +178,7 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
   o.heads = 4;
   on_usual_meshes(std::array{2, 4, 6, 9}, [&](const host_mesh& m, const partita::policy& policy) {
     const auto r = nn::train_model<double>(m, d, o, policy);
-    for (const ledger_entry& e : r.ledger)
+    for (const comm::ledger_entry& e : r.ledger)
       if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
         CHECK(e.received.words == 2 * (o.heads + o.last_heads) * (m.shape().size() - 1) * d.vertices);
     CHECK(r.words_received.total == r.predicted_words_received.total);

@@ -34,7 +34,7 @@ TEST_CASE("embeddings learn on a device as on the host: cut by rows and by colum
     };
     const mesh<cuda_device> m(world, {2, 1, 1});
     const host_mesh on_host(world, {2, 1, 1});
-    for (const layout l : {vertex_rows, layout{{}, every_axis}})
+    for (const layout l : {vertex_rows, layout{{}, partition::every_axis}})
       CHECK(largest_difference(result(m, l), result(on_host, l)) < 1e-14);
   });
 }

@@ -14,7 +14,7 @@ TEST_CASE("embeddings depend on the seed and the place alone") {
   std::vector<double> expected;
   for (const mesh_shape shape : {mesh_shape{1, 1, 1}, {3, 1, 1}, {2, 2, 2}})
     on_mesh(shape, [&](const host_mesh& m) {
-      for (const layout l : {vertex_rows, layout{{}, every_axis}}) {
+      for (const layout l : {vertex_rows, layout{{}, partition::every_axis}}) {
         const auto rows = blocking::even(n, m.shape(), nesting::rows);
         const auto made = [&](std::uint64_t seed) {
           return collect(nn::initial_embedding<double>(m, l, rows, width, seed));

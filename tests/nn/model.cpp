@@ -17,23 +17,23 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, mesh_size);
       const auto a = distribute(m, policy, shape, share(entries, m));
-      const nn::vertex_labels<host> labels(m, a.row_blocking(),
-                                           [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+      const algebra::vertex_labels<host> labels(m, a.row_blocking(),
+                                                [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
       auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11, .dropout = 0.4});
       for (std::size_t i : {1, 3})  // no biases of zero: rows of zeros in A would sit at the kink of relu
         fill(model.parameters().list()[i].value(), 0.1);
       const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
-      const auto loss = [&](const auto& z, auto& dz) { return nn::cross_entropy(z, labels, dz); };
+      const auto loss = [&](const auto& z, auto& dz) { return algebra::cross_entropy(z, labels, dz); };
       const std::vector<double> before = collect(model.parameters().values());
-      CHECK(nn::gradient_error(model, operand<double, host>(x), loss, 1e-6, {.training = true, .epoch = 3}) <
-            1e-6);
+      CHECK(nn::gradient_error(model, algebra::operand<double, host>(x), loss, 1e-6,
+                               {.training = true, .epoch = 3}) < 1e-6);
       CHECK(collect(model.parameters().values()) == before);
       const auto wrong = [&](const auto& z, auto& dz) {
         const double right = loss(z, dz);
-        transform(dz, dz, scaled<double>{2});
+        transform(dz, dz, base::scaled<double>{2});
         return right;
       };
-      CHECK(nn::gradient_error(model, operand<double, host>(x), wrong, 1e-6) > 0.1);
+      CHECK(nn::gradient_error(model, algebra::operand<double, host>(x), wrong, 1e-6) > 0.1);
     });
   });
 }
@@ -43,13 +43,13 @@ TEST_CASE("a graph stored without its transpose has the same gradients") {
   const auto entries = sparse_entries(shape, 4);
   on_each_mesh(std::array{1, 6}, [&](const host_mesh& m, const partita::policy& policy) {
     const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
-    const nn::vertex_labels<host> labels(m, x.row_blocking(), [](global_index v) { return v % 3; });
+    const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](global_index v) { return v % 3; });
     const auto gradients = [&](symmetry kind) {
       const auto a = distribute(m, policy, shape, share(entries, m), kind);
       auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11});
       rows_matrix dz(m, {19, 3});
-      const operand<double, host> input(x);
-      (void)nn::cross_entropy(model.forward(input, {.training = true}), labels, dz);
+      const algebra::operand<double, host> input(x);
+      (void)algebra::cross_entropy(model.forward(input, {.training = true}), labels, dz);
       model.backward(dz);
       model.parameters().sum_gradients();
       return collect(model.parameters().gradients());
@@ -64,12 +64,12 @@ class adding_layer final : public nn::layer<double, host> {
   adding_layer(global_index in, global_index out, bool forgets, const nn::builder<double, host>& b)
       : weight_(b.glorot("W", {in, out})), part_(b.mesh(), {in, out}), forgets_(forgets) {}
 
-  void forward(const operand<double, host>& h, matrix& z, const nn::pass&) override {
+  void forward(const algebra::operand<double, host>& h, matrix& z, const nn::pass&) override {
     gemm(h, weight_.value(), z);  // (n, out)
   }
-  void backward(const operand<double, host>& h, const matrix& dz, matrix* dh) override {
-    weight_gradient_part(h, dz, part_);  // (in, out)
-    if (!forgets_) zip(weight_.gradient(), part_, weight_.gradient(), linear_combination<double>{1, 1});
+  void backward(const algebra::operand<double, host>& h, const matrix& dz, matrix* dh) override {
+    algebra::weight_gradient_part(h, dz, part_);  // (in, out)
+    if (!forgets_) zip(weight_.gradient(), part_, weight_.gradient(), base::linear_combination<double>{1, 1});
     if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);  // (n, in)
   }
   global_index width() const override { return weight_.shape().cols; }
@@ -83,16 +83,16 @@ class adding_layer final : public nn::layer<double, host> {
 TEST_CASE("gradients are zero before a backward: a layer may add to them, and a forgotten one is found") {
   with_mesh({3, 1, 1}, [&](const host_mesh& m) {
     const blocking rows = blocking::even(19, m.shape(), nesting::rows);
-    const nn::vertex_labels<host> labels(m, rows, [](global_index v) { return v % 3; });
+    const algebra::vertex_labels<host> labels(m, rows, [](global_index v) { return v % 3; });
     const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
-    const auto loss = [&](const auto& z, auto& dz) { return nn::cross_entropy(z, labels, dz); };
+    const auto loss = [&](const auto& z, auto& dz) { return algebra::cross_entropy(z, labels, dz); };
     for (const bool forgets : {false, true}) {
       const nn::builder<double, host> b(m, rows, {.seed = 3});
       nn::sequential<double, host> net(b);
       net.add(adding_layer(5, 4, forgets, b)).add(nn::elu{}).add(adding_layer(4, 3, false, b));
       nn::model<double, host> model(b, std::move(net));
       fill(model.parameters().gradients(), 7);  // of an earlier step
-      const double off = nn::gradient_error(model, operand<double, host>(x), loss, 1e-6);
+      const double off = nn::gradient_error(model, algebra::operand<double, host>(x), loss, 1e-6);
       if (forgets)
         CHECK(off > 0.1);
       else

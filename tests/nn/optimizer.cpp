@@ -38,7 +38,7 @@ TEST_CASE_TEMPLATE("Adam in one pass has the bits of Adam in seven", T, float, d
   const auto random = [&](int salt) {
     std::vector<T> x(set.values().values().size());
     for (std::size_t k = 0; k < x.size(); ++k)
-      x[k] = static_cast<T>(random_uniform(7, static_cast<std::int64_t>(k), salt) - 0.5);
+      x[k] = static_cast<T>(base::random_uniform(7, static_cast<std::int64_t>(k), salt) - 0.5);
     return x;
   };
   std::vector<T> w = random(0), m(w.size()), v(w.size());

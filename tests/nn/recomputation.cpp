@@ -50,7 +50,7 @@ void check_same_bits(const io::dataset& d, nn::training_options o, const mesh<ho
 
 global_index received_in(const nn::training_result& r, const std::string& phase) {
   global_index words = 0;
-  for (const ledger_entry& e : r.ledger)
+  for (const comm::ledger_entry& e : r.ledger)
     if (e.phase == phase) words += e.received.words;
   return words;
 }

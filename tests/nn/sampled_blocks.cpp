@@ -73,11 +73,11 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
         nn::graph_operators<double, host>(m, d, o, row_1d).matrix_for(named.multiplies_with);
     const auto run = [&](nn::model<double, host>& model, const rows_matrix& input, auto label,
                          const global_index* vertices) {
-      const nn::vertex_labels<host> labels(m, model.row_blocking(), label);
+      const algebra::vertex_labels<host> labels(m, model.row_blocking(), label);
       rows_matrix dz(m, {model.row_blocking().size(), d.classes});
-      const operand<double, host> h(input);
+      const algebra::operand<double, host> h(input);
       const auto& logits = model.forward(h, {.training = true, .epoch = 3, .vertices = vertices});
-      const double loss = nn::cross_entropy(logits, labels, dz);
+      const double loss = algebra::cross_entropy(logits, labels, dz);
       model.backward(dz);
       return step_result{loss, collect(model.parameters().gradients())};
     };

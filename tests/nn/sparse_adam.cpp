@@ -12,7 +12,7 @@ constexpr global_index n = 11, width = 3;
 constexpr int steps = 4;
 
 /// Whether row i is in step t; row 6 is in none.
-bool in_step(global_index i, int t) { return i != 6 && random_bits(9, i, t) % 3 != 0; }
+bool in_step(global_index i, int t) { return i != 6 && base::random_bits(9, i, t) % 3 != 0; }
 double gradient(global_index i, global_index j, int t) {
   return i == 4 ? 0 : element(i, j, 50 + static_cast<std::uint64_t>(t));
 }
@@ -31,7 +31,7 @@ double expected(global_index i, global_index j) {
 }
 
 TEST_CASE("rows in a step move as Adam moves them, other rows keep values and moments bit for bit") {
-  for (const layout l : {vertex_rows, layout{{}, every_axis}, layout{axis::row, axis::col}})
+  for (const layout l : {vertex_rows, layout{{}, partition::every_axis}, layout{axis::row, axis::col}})
     for (const mesh_shape shape : {mesh_shape{1, 1, 1}, {3, 1, 1}, {2, 2, 1}, {2, 2, 2}})
       on_mesh(shape, [&](const host_mesh& m) {
         auto x = generate<double>(m, l, {n, width}, [](auto i, auto j) { return element(i, j); });
@@ -80,7 +80,8 @@ TEST_CASE("a step on all rows is one on the list of all rows") {
       listed.step(y, rows, block);
     }
     CHECK(std::equal(x.values().begin(), x.values().end(), y.values().begin()));
-    auto elsewhere = generate<double>(m, layout{{}, every_axis}, {n, width}, [](auto, auto) { return 0; });
+    auto elsewhere =
+        generate<double>(m, layout{{}, partition::every_axis}, {n, width}, [](auto, auto) { return 0; });
     CHECK_THROWS_AS(whole.step(x, elsewhere), shape_error);
     rows.push_back(0);
     CHECK_THROWS_AS(listed.step(x, rows, block), shape_error);

@@ -17,7 +17,7 @@ static_assert(partition::order_of(nesting::cols) == std::array{axis::col, axis::
 
 // Sets of axes.
 static_assert((row | depth).contains(axis::depth) && !(row | depth).contains(axis::col));
-static_assert(every_axis - col == (row | depth) && ((row | col) & (col | depth)) == col);
+static_assert(partition::every_axis - col == (row | depth) && ((row | col) & (col | depth)) == col);
 static_assert(none.empty() && !row.empty() && (row - row).empty());
 
 TEST_CASE("axes: sets are sets of bits") {
@@ -29,7 +29,7 @@ TEST_CASE("axes: sets are sets of bits") {
     }
   for (unsigned bits = 0; bits < 8; ++bits) {
     axis_set members;
-    for (const axis a : all_axes)
+    for (const axis a : partition::all_axes)
       if (axis_set(bits).contains(a)) members = members | a;
     CHECK(members == axis_set(bits));
     CHECK(members.empty() == (bits == 0));
@@ -37,9 +37,9 @@ TEST_CASE("axes: sets are sets of bits") {
 }
 
 TEST_CASE("axes: names") {
-  CHECK(name_of(every_axis) == "row+col+depth");
-  CHECK(name_of(depth | row) == "row+depth");
-  CHECK(name_of(none) == "none");
+  CHECK(partition::name_of(partition::every_axis) == "row+col+depth");
+  CHECK(partition::name_of(depth | row) == "row+depth");
+  CHECK(partition::name_of(none) == "none");
 }
 
 }  // namespace test_axis

@@ -70,7 +70,7 @@ void check_laws(const blocking& b, global_index n, nesting order) {
       for (global_index i = block.begin; i < block.end; ++i) wrong += b.owner(by, i) != index;
     }
     wrong += next != n;
-    CHECK_MESSAGE(wrong == 0, n, " indices on mesh ", to_string(shape), " by ", name_of(by));
+    CHECK_MESSAGE(wrong == 0, n, " indices on mesh ", to_string(shape), " by ", partition::name_of(by));
   }
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("blocking: given sizes") {
       interval finest = block;  // what is not given is cut evenly
       for (axis a : partition::order_of(order))
         if (!by.contains(a)) finest = part(finest, shape[a], at[a]);
-      CHECK(b.block(every_axis, at) == finest);
+      CHECK(b.block(partition::every_axis, at) == finest);
     }
   };
   for (std::size_t blocks : {1, 2, 4, 12}) given_by(nesting::rows, blocks);
@@ -154,12 +154,13 @@ TEST_CASE("blocking: balanced weights") {
         std::set<global_index> ends;
         for (int q = 0; q < shape.size(); ++q) {
           const coordinates at = shape.at(q);
-          const double blocks = static_cast<double>(nested_index(shape, every_axis, order, at) + 1);
+          const double blocks =
+              static_cast<double>(nested_index(shape, partition::every_axis, order, at) + 1);
           const double target = static_cast<double>(before.back()) * blocks / shape.size();
           const auto miss = [&](global_index w) { return std::abs(static_cast<double>(w) - target); };
           double nearest = miss(0);
           for (global_index w : before) nearest = std::min(nearest, miss(w));
-          const interval block = b.block(every_axis, at);
+          const interval block = b.block(partition::every_axis, at);
           CHECK(miss(before[static_cast<std::size_t>(block.end)]) <= nearest + 1e-9);
         }
       }

@@ -15,9 +15,9 @@ static_assert(vertex_rows == layout{row | depth | col, none});
 static_assert(replicated == layout{none, none});
 static_assert(partition::full_width(x_split) == vertex_rows && partition::full_width(x_row) == x_row);
 static_assert(partition::full_width(x_grid) == layout{row | col, none});
-static_assert(rows_of(x_split) == layout{row | depth, none});
+static_assert(partition::rows_of(x_split) == layout{row | depth, none});
 static_assert(partition::full_width(dynamic_layout) == dynamic_layout &&
-              rows_of(dynamic_layout) == dynamic_layout);
+              partition::rows_of(dynamic_layout) == dynamic_layout);
 static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) &&
               !partition::is_layout(dynamic_layout));
 
@@ -25,7 +25,7 @@ TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see
   for (const layout l : every_layout()) {
     CHECK(partition::is_layout(l));
     CHECK(partition::full_width(l) == layout{l.used(), none});
-    CHECK(rows_of(l) == layout{l.rows, none});
+    CHECK(partition::rows_of(l) == layout{l.rows, none});
     CHECK(partition::is_layout(partition::full_width(l)));
   }
 }

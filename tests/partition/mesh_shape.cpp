@@ -35,7 +35,7 @@ TEST_CASE("mesh: ranks, coordinates and members are bijections") {
           for (int p = 0; p < m.size(s); ++p) {
             const coordinates other = partition::group_member(m, s, at, p);
             wrong += partition::rank_in_group(m, s, other) != p;
-            for (axis a : all_axes) wrong += !s.contains(a) && other[a] != at[a];
+            for (axis a : partition::all_axes) wrong += !s.contains(a) && other[a] != at[a];
             wrong += m.rank(other) <= previous;  // counted as ranks are
             previous = m.rank(other);
           }

@@ -42,7 +42,7 @@ pattern directed(global_index n) {
   pattern a;
   for (global_index v = 0; v < n; ++v) {
     for (global_index u = 0; u < n; ++u)
-      if (u % 7 != 0 && v % 7 != 0 && random_bits(5, v, u) % 30 == 0) a.columns.push_back(u);
+      if (u % 7 != 0 && v % 7 != 0 && base::random_bits(5, v, u) % 30 == 0) a.columns.push_back(u);
     a.end_row();
   }
   return a;

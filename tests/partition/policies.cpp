@@ -65,7 +65,7 @@ TEST_CASE("policies: a mesh fills its ranks and uses no other axis") {
     for (const policy& p : named_policies) {
       CAPTURE(std::string(p.name));
       bool fits = true;
-      for (axis a : all_axes) fits = fits && (m[a] == 1 || p.used().contains(a));
+      for (axis a : partition::all_axes) fits = fits && (m[a] == 1 || p.used().contains(a));
       if (fits)
         CHECK_NOTHROW(require_mesh(p, m, m.size()));
       else

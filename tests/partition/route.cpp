@@ -20,7 +20,8 @@ static_assert(between(x_all, x_vertex) == partition::route{partition::movement::
 static_assert(between(x_all, x_grid) == partition::route{partition::movement::slice, none});
 static_assert(between(x_row, x_grid) == partition::route{partition::movement::slice, none});
 static_assert(between(x_row, x_vertex) == partition::route{partition::movement::slice, none});
-static_assert(between(x_vertex, x_all) == partition::route{partition::movement::all_gather, every_axis});
+static_assert(between(x_vertex, x_all) ==
+              partition::route{partition::movement::all_gather, partition::every_axis});
 static_assert(between(x_row, x_all) == partition::route{partition::movement::all_gather, row});
 static_assert(between(x_grid, x_row) == partition::route{partition::movement::all_gather, col});
 static_assert(between(x_vertex, x_row) == partition::route{partition::movement::all_gather, depth | col});

@@ -28,9 +28,9 @@ template <class T>
 std::vector<triplet<T>> entries(std::int64_t count) {
   std::vector<triplet<T>> list;
   for (std::int64_t e = 0; e < count; ++e) {
-    const std::uint64_t random = partita::random_bits(3, e % 10 == 9 ? e / 2 : e, 0);
+    const std::uint64_t random = partita::base::random_bits(3, e % 10 == 9 ? e / 2 : e, 0);
     list.push_back({static_cast<std::int64_t>(random % 3000), static_cast<std::int64_t>(random / 3000 % 4000),
-                    static_cast<T>(partita::random_uniform(4, e, 0) - 0.5)});
+                    static_cast<T>(partita::base::random_uniform(4, e, 0) - 0.5)});
   }
   return list;
 }

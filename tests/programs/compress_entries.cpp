@@ -29,7 +29,7 @@ template <class T>
 std::vector<triplet<T>> entries_in(interval rows, std::vector<interval> columns, std::size_t count) {
   std::erase_if(columns, [](interval c) { return c.empty(); });
   const auto random = [](std::size_t e, int what, global_index bound) {
-    return static_cast<global_index>(partita::random_bits(5, static_cast<global_index>(e), what) %
+    return static_cast<global_index>(partita::base::random_bits(5, static_cast<global_index>(e), what) %
                                      static_cast<std::uint64_t>(bound));
   };
   std::vector<triplet<T>> entries;
@@ -42,7 +42,7 @@ std::vector<triplet<T>> entries_in(interval rows, std::vector<interval> columns,
       entry.row = rows.begin + random(e, 2, rows.size());
       entry.col = tile.begin + random(e, 3, tile.size());
     }
-    entry.value = static_cast<T>(partita::random_uniform(6, static_cast<global_index>(e), 0) - 0.5);
+    entry.value = static_cast<T>(partita::base::random_uniform(6, static_cast<global_index>(e), 0) - 0.5);
     entries.push_back(entry);
   }
   return entries;
@@ -164,7 +164,7 @@ TEST_CASE("rows in parts of about as many entries") {
 
   std::vector<local_index> offsets{7};
   for (int i = 0; i < 1000; ++i)
-    offsets.push_back(offsets.back() + static_cast<local_index>(partita::random_bits(9, i, 0) % 30));
+    offsets.push_back(offsets.back() + static_cast<local_index>(partita::base::random_bits(9, i, 0) % 30));
   for (const std::size_t parts : {1, 7, 64}) {
     const auto firsts = parts_of(offsets, parts);
     CHECK(firsts.front() == 0);

@@ -24,8 +24,8 @@ row_homes even_homes(int ranks, global_index vertices = n) {
 row_homes random_homes(int ranks, std::int64_t number) {
   std::vector<global_index> sizes(static_cast<std::size_t>(ranks), 0);
   for (global_index left = n; left > 0;) {
-    const auto part = static_cast<global_index>(random_bits(21, number, left) % 9) + 1;
-    sizes[random_bits(22, number, left) % sizes.size()] += std::min(part, left);
+    const auto part = static_cast<global_index>(base::random_bits(21, number, left) % 9) + 1;
+    sizes[base::random_bits(22, number, left) % sizes.size()] += std::min(part, left);
     left -= std::min(part, left);
   }
   return homes(ranks, std::move(sizes));
@@ -34,7 +34,7 @@ row_homes random_homes(int ranks, std::int64_t number) {
 std::vector<global_index> random_roots(std::size_t count, global_index below, std::int64_t number) {
   std::vector<global_index> all = vertices_below(below);
   for (std::size_t i = all.size(); i > 1; --i)
-    std::swap(all[i - 1], all[random_bits(23, number, static_cast<std::int64_t>(i)) % i]);
+    std::swap(all[i - 1], all[base::random_bits(23, number, static_cast<std::int64_t>(i)) % i]);
   all.resize(std::min(count, all.size()));
   return all;
 }
@@ -83,9 +83,9 @@ TEST_CASE("every root has one rank, no rank too many, and only roots of full ran
   std::size_t moved = 0, not_moved = 0;
   for (std::int64_t number = 0; number < 400; ++number) {
     CAPTURE(number);
-    const int ranks = 1 + static_cast<int>(random_bits(31, number, 0) % 12);
+    const int ranks = 1 + static_cast<int>(base::random_bits(31, number, 0) % 12);
     const row_homes home = number % 2 == 0 ? random_homes(ranks, number) : even_homes(ranks);
-    const auto size = static_cast<std::size_t>(random_bits(31, number, 1) % (number % 3 == 0 ? 6 : 68));
+    const auto size = static_cast<std::size_t>(base::random_bits(31, number, 1) % (number % 3 == 0 ? 6 : 68));
     const auto batch = random_roots(size, number % 5 == 0 ? 20 : n, number);
     const root_lists lists = home_shares(g, batch, home), before = at_home(batch, home);
     REQUIRE(lists.size() == before.size());
@@ -255,7 +255,7 @@ TEST_CASE("roots that crowd are spread, at the cost of the rows of those that mo
     const double others = (8 - times) / (7 * times);
     std::vector<global_index> batch;
     for (const global_index v : random_roots(4096, community::vertices, 1))
-      if (random_uniform(41, v, 0) < (home(v) == 0 ? 1 : others)) batch.push_back(v);
+      if (base::random_uniform(41, v, 0) < (home(v) == 0 ? 1 : others)) batch.push_back(v);
     const root_lists before = at_home(batch, home), after = home_shares(graph.graph(), batch, home);
     const double mean = static_cast<double>(batch.size()) / 8;
     CHECK(static_cast<double>(largest(before)) > 1.2 * mean);

@@ -29,7 +29,7 @@ std::vector<global_index> walk(const graph<double>& g, const walk_options& o, gl
     for (local_index i = 0; i < row.count; ++i)
       if (!o.keep_diagonal || i != row.diagonal)
         to.push_back(g.columns()[row.begin + static_cast<std::size_t>(i)]);
-    const auto drawn = sampling::below(static_cast<local_index>(to.size()), random_bits(key, root, 0));
+    const auto drawn = sampling::below(static_cast<local_index>(to.size()), base::random_bits(key, root, 0));
     path.push_back(to.empty() ? path.back() : to[static_cast<std::size_t>(drawn)]);
   }
   return path;
@@ -95,7 +95,8 @@ TEST_CASE(
   for (std::uint64_t epoch = 0; epoch < subgraphs; ++epoch) {
     std::set<global_index> roots;
     for (global_index i = 0; roots.size() < batch; ++i)
-      roots.insert(candidates[random_bits(77, static_cast<global_index>(epoch), i) % candidates.size()]);
+      roots.insert(
+          candidates[base::random_bits(77, static_cast<global_index>(epoch), i) % candidates.size()]);
     sampler(std::vector<global_index>(roots.begin(), roots.end()), epoch, s);
     REQUIRE(s.weights.size() == s.vertices.size());
     for (std::size_t i = 0; i < s.vertices.size(); ++i) {

@@ -30,7 +30,7 @@ struct block {
         stride(cols + p.gap),
         lead(p.lead) {
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<T>(partita::random_uniform(seed, static_cast<std::int64_t>(i), 7) - 0.5);
+      values[i] = static_cast<T>(partita::base::random_uniform(seed, static_cast<std::int64_t>(i), 7) - 0.5);
   }
   block(local_index rows, local_index cols, std::uint64_t seed, local_index gap)
       : block(rows, cols, seed, placing{gap, 0}) {}
@@ -100,8 +100,8 @@ struct sparse {
   void add_row(local_index i, local_index length) {
     for (local_index e = 0; e < length; ++e) {
       columns.push_back(
-          static_cast<local_index>(partita::random_bits(5, i, e) % static_cast<std::uint64_t>(cols)));
-      values.push_back(static_cast<T>(partita::random_uniform(6, i, e) - 0.5));
+          static_cast<local_index>(partita::base::random_bits(5, i, e) % static_cast<std::uint64_t>(cols)));
+      values.push_back(static_cast<T>(partita::base::random_uniform(6, i, e) - 0.5));
     }
     offsets.push_back(offsets.back() + length);
   }

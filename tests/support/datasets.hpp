@@ -20,13 +20,13 @@ inline partita::io::dataset directed_graph(partita::global_index n = 61) {
   std::vector<float> x;
   for (partita::global_index v = 0; v < n; ++v) {
     for (partita::global_index u = 0; u + 1 < n && v + 1 < n; ++u)
-      if (u != v && partita::random_bits(3, u, v) % 11 == 0) {
+      if (u != v && partita::base::random_bits(3, u, v) % 11 == 0) {
         d.edges.push_back({u, v});
-        d.edge_weights.push_back(0.25 + partita::random_uniform(4, u, v));
+        d.edge_weights.push_back(0.25 + partita::base::random_uniform(4, u, v));
       }
     for (partita::global_index j = 0; j < d.features; ++j)
-      x.push_back(static_cast<float>(partita::random_uniform(5, v, j)));
-    d.labels.push_back(static_cast<std::int64_t>(partita::random_bits(6, v, 0) % 5));
+      x.push_back(static_cast<float>(partita::base::random_uniform(5, v, j)));
+    d.labels.push_back(static_cast<std::int64_t>(partita::base::random_bits(6, v, 0) % 5));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
   d.vertex_features = partita::io::feature_table(n, d.features, std::move(x));
@@ -38,7 +38,7 @@ inline partita::io::dataset with_several_labels(partita::io::dataset d) {
   d.multi_label = true;
   for (partita::global_index v = 0; v < d.vertices; ++v)
     for (partita::global_index c = 0; c < d.classes; ++c)
-      d.label_matrix.push_back(static_cast<std::uint8_t>(partita::random_bits(9, v, c) % 3 == 0));
+      d.label_matrix.push_back(static_cast<std::uint8_t>(partita::base::random_bits(9, v, c) % 3 == 0));
   return d;
 }
 
@@ -51,9 +51,9 @@ inline partita::io::feature_table sparse_features(partita::global_index vertices
   table.offsets.assign(1, 0);
   for (partita::global_index v = 0; v < vertices; ++v) {
     for (partita::global_index j = 0; j < width; ++j)
-      if (partita::random_bits(8, v, j) % 3 == 0) {
+      if (partita::base::random_bits(8, v, j) % 3 == 0) {
         table.columns.push_back(j);
-        table.values.push_back(static_cast<float>(partita::random_uniform(5, v, j)));
+        table.values.push_back(static_cast<float>(partita::base::random_uniform(5, v, j)));
       }
     table.offsets.push_back(static_cast<partita::global_index>(table.columns.size()));
   }

@@ -16,7 +16,7 @@ struct fault {
 
 class failing_transport final : public forwarding_transport {
  public:
-  failing_transport(std::shared_ptr<partita::transport> inner, std::shared_ptr<fault> what)
+  failing_transport(std::shared_ptr<partita::comm::transport> inner, std::shared_ptr<fault> what)
       : forwarding_transport(std::move(inner)), fault_(std::move(what)) {}
 
   std::uint64_t start(const partita::comm::collective& op) override {
@@ -30,10 +30,10 @@ class failing_transport final : public forwarding_transport {
     inner_->abandon(op, token);
     fault_->act();
   }
-  std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<partita::comm::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<failing_transport>(inner_->split(color, key, where), fault_);
   }
-  std::shared_ptr<partita::transport> on_memory(
+  std::shared_ptr<partita::comm::transport> on_memory(
       std::shared_ptr<partita::comm::device_memory> memory) override {
     return std::make_shared<failing_transport>(inner_->on_memory(std::move(memory)), fault_);
   }

@@ -17,9 +17,9 @@ using row_block = host_dense<double, vertex_rows>;
 /// so are all lists of rank 1.
 inline id_list ids_of(int rank, std::size_t c, std::uint64_t round, global_index rows) {
   id_list ids;
-  const auto count = rank == 1 || rows == 0 ? 0 : random_bits(round, rank, static_cast<int>(c)) % 14;
+  const auto count = rank == 1 || rows == 0 ? 0 : base::random_bits(round, rank, static_cast<int>(c)) % 14;
   for (std::uint64_t i = 0; i < count; ++i)
-    ids.push_back(static_cast<global_index>(random_bits(round + c, rank, static_cast<global_index>(i)) %
+    ids.push_back(static_cast<global_index>(base::random_bits(round + c, rank, static_cast<global_index>(i)) %
                                             static_cast<std::uint64_t>(rows)));
   return ids;
 }
@@ -33,25 +33,26 @@ inline std::vector<id_list> lists_of(int rank, std::size_t count, std::uint64_t 
 struct problem {
   mesh_shape mesh;
   partition::placement x;
-  gathered_columns columns;
+  transfer::gathered_columns columns;
   std::size_t lists;
   std::uint64_t round;
 
   interval wanted(coordinates at) const {
-    return columns == gathered_columns::whole ? interval{0, x.cols.size()} : x.block(at).cols;
+    return columns == transfer::gathered_columns::whole ? interval{0, x.cols.size()} : x.block(at).cols;
   }
   bool communicates(axis a) const {
-    return x.axes.rows.contains(a) || (columns == gathered_columns::whole && x.axes.cols.contains(a));
+    return x.axes.rows.contains(a) ||
+           (columns == transfer::gathered_columns::whole && x.axes.cols.contains(a));
   }
   /// Whether two ranks are in one group.
   bool together(coordinates a, coordinates b) const {
     bool same = true;
-    for (const axis s : all_axes) same = same && (communicates(s) || a[s] == b[s]);
+    for (const axis s : partition::all_axes) same = same && (communicates(s) || a[s] == b[s]);
     return same;
   }
   bool copies(coordinates a, coordinates b) const {
     bool same = true;
-    for (const axis s : all_axes) same = same && (!x.axes.used().contains(s) || a[s] == b[s]);
+    for (const axis s : partition::all_axes) same = same && (!x.axes.used().contains(s) || a[s] == b[s]);
     return same;
   }
   std::set<global_index> distinct(coordinates at) const {

@@ -17,7 +17,7 @@ using host_dense = partita::dense<T, L, partita::host>;
 
 /// Element (i, j) of test matrix number `field`: between -1/2 and 1/2.
 inline double element(global_index i, global_index j, std::uint64_t field = 0) {
-  return partita::random_uniform(partita::random_key{11, field, 0}.word(), i, j) - 0.5;
+  return partita::base::random_uniform(partita::random_key{11, field, 0}.word(), i, j) - 0.5;
 }
 /// Test matrix number `field` as a function.
 inline auto field(std::uint64_t number) {
@@ -29,7 +29,7 @@ inline std::vector<triplet<double>> sparse_entries(matrix_shape shape, std::uint
   std::vector<triplet<double>> entries;
   for (global_index i = 0; i < shape.rows; ++i)
     for (global_index j = 0; j < shape.cols; ++j)
-      if (i % 11 != 3 && j % 11 != 4 && partita::random_bits(17, i, j) % sparsity == 0)
+      if (i % 11 != 3 && j % 11 != 4 && partita::base::random_bits(17, i, j) % sparsity == 0)
         entries.push_back({i, j, std::cos(static_cast<double>(i + 2 * j))});
   return entries;
 }
@@ -85,7 +85,7 @@ inline constexpr std::array<layout, 9> some_layouts = {{{axis::row, {}},
                                                         partita::vertex_rows,
                                                         partita::replicated,
                                                         {axis::row, axis::col | axis::depth},
-                                                        {{}, partita::every_axis},
+                                                        {{}, partita::partition::every_axis},
                                                         {axis::depth, axis::col | axis::row}}};
 
 /// visitor(layout) for each of them.
@@ -188,7 +188,7 @@ inline traffic redistributed(mesh_shape shape, coordinates me, const blocking& r
   for (int q = 0; q < shape.size(); ++q) {
     const coordinates other = shape.at(q);
     bool peer = other != me;
-    for (axis a : partita::all_axes) peer = peer && (from.used().contains(a) || other[a] == me[a]);
+    for (axis a : partita::partition::all_axes) peer = peer && (from.used().contains(a) || other[a] == me[a]);
     if (peer && meets(rows.block(from.rows, other), new_rows) &&
         meets(cols.block(from.cols, other), new_cols))
       ++v.messages;

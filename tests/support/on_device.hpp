@@ -35,7 +35,7 @@ template <class T>
 std::vector<T> random_numbers(std::size_t count, std::uint64_t seed) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i)
-    values[i] = static_cast<T>(partita::random_uniform(seed, static_cast<std::int64_t>(i), 0) - 0.5);
+    values[i] = static_cast<T>(partita::base::random_uniform(seed, static_cast<std::int64_t>(i), 0) - 0.5);
   return values;
 }
 

@@ -28,7 +28,7 @@ inline row_graph graph_of(const std::vector<std::set<partita::local_index>>& row
 
 /// A number in [0, below).
 inline partita::local_index drawn(std::int64_t i, std::int64_t j, partita::local_index below) {
-  return static_cast<partita::local_index>(partita::random_uniform(5, i, j) * below);
+  return static_cast<partita::local_index>(partita::base::random_uniform(5, i, j) * below);
 }
 
 /// The points of a side x side grid, each with itself and its up to four neighbours.
@@ -73,7 +73,7 @@ inline row_graph skewed_graph(int scale, int degree) {
   for (std::int64_t e = 0; e < std::int64_t{n} * degree; ++e) {
     local_index row = 0, col = 0;
     for (int level = 0; level < scale; ++level) {
-      const double u = partita::random_uniform(1, e, level);
+      const double u = partita::base::random_uniform(1, e, level);
       row = 2 * row + (u >= 0.76);
       col = 2 * col + ((u >= 0.57 && u < 0.76) || u >= 0.95);
     }

@@ -24,7 +24,7 @@ inline std::vector<triplet<double>> graph_entries(global_index n) {
   for (global_index v = 0; v < n; ++v)
     for (global_index u = 0; u < n; ++u) {
       const bool none = v % 11 == 3 || u % 11 == 4 || v % 13 == 5 || u % 13 == 5;
-      const bool edge = v == u ? v % 4 == 0 : v == 8 || partita::random_bits(17, v, u) % 7 == 0;
+      const bool edge = v == u ? v % 4 == 0 : v == 8 || partita::base::random_bits(17, v, u) % 7 == 0;
       if (!none && edge) entries.push_back({v, u, std::cos(static_cast<double>(v + 2 * u))});
     }
   return entries;

@@ -27,10 +27,10 @@ class staging_transport final : public forwarding_transport,
     [[maybe_unused]] const Access access;
     inner_->finish(op, token);
   }
-  std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<partita::comm::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<staging_transport>(inner_->split(color, key, where));
   }
-  std::shared_ptr<partita::transport> on_memory(
+  std::shared_ptr<partita::comm::transport> on_memory(
       std::shared_ptr<partita::comm::device_memory> memory) override {
     if (!memory) return this->shared_from_this();
     return std::make_shared<partita::comm::staged_transport>(this->shared_from_this(), std::move(memory),

@@ -21,7 +21,7 @@ io::dataset graph_with_features(global_index features) {
   io::dataset d = directed_graph(91);
   std::vector<float> x;
   for (global_index i = 0; i < d.vertices * features; ++i)
-    x.push_back(static_cast<float>(random_uniform(8, i, 0)));
+    x.push_back(static_cast<float>(base::random_uniform(8, i, 0)));
   d.features = features;
   d.vertex_features = io::feature_table(d.vertices, features, std::move(x));
   return d;
@@ -51,7 +51,7 @@ global_index received(int ranks, const io::dataset& d, nn::training_options o, p
     world.ledger().clear();
     for (std::size_t i = 0; i < t.iterations(); ++i) t.gradients(1, i);
     const traffic mine =
-        world.ledger().total([](const ledger_entry& e) { return e.kind != operation::all_reduce; });
+        world.ledger().total([](const comm::ledger_entry& e) { return e.kind != operation::all_reduce; });
     const global_index most = world.all_reduce(mine.words, reduction::max);
     if (world.rank() == 0) words = most / static_cast<global_index>(t.iterations());
   });

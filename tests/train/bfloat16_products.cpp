@@ -18,7 +18,7 @@ nn::training_result train(const communicator& world, mesh_shape shape, const pol
 /// Received in a step, in bytes, by all ranks together, of this phase.
 global_index bytes_of(const nn::training_result& r) {
   global_index bytes = 0;
-  for (const ledger_entry& e : r.ledger) bytes += e.bytes;
+  for (const comm::ledger_entry& e : r.ledger) bytes += e.bytes;
   return bytes;
 }
 

@@ -30,7 +30,7 @@ struct problem {
     d.vertices = n;
     std::vector<int> chunk_of;
     for (global_index v = 0; v < n; ++v) {
-      const auto c = static_cast<int>(random_bits(8, v, 1) % chunks);
+      const auto c = static_cast<int>(base::random_bits(8, v, 1) % chunks);
       chunk_of.push_back(c == 2 ? 3 : c);
     }
     vertices = std::make_shared<nn::chunked_vertices>(std::move(d), blocking::even(n, m, nesting::rows),

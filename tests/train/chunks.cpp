@@ -29,7 +29,7 @@ blocking uneven(global_index n, mesh_shape m) {
 std::vector<int> scattered(global_index n, int chunks) {
   std::vector<int> chunk_of;
   for (global_index v = 0; v < n; ++v) {
-    const auto c = static_cast<int>(random_bits(2, v, 0) % static_cast<std::uint64_t>(chunks));
+    const auto c = static_cast<int>(base::random_bits(2, v, 0) % static_cast<std::uint64_t>(chunks));
     chunk_of.push_back(c == 1 && chunks > 2 ? 0 : c);
   }
   return chunk_of;

@@ -26,7 +26,7 @@ io::dataset repeated_graph(bool weighted) {
   for (const global_index v : {2, 5, 2, 11}) edges.push_back({v, v});
   std::vector<double>& weights = data.edge_weights.edit();
   for (std::size_t e = weights.size(); e < edges.size(); ++e)
-    weights.push_back((e % 3 == 0 ? 1e9 : 1) * random_uniform(7, e, 0));
+    weights.push_back((e % 3 == 0 ? 1e9 : 1) * base::random_uniform(7, e, 0));
   if (!weighted) weights.clear();
   return data;
 }

@@ -70,7 +70,8 @@ TEST_CASE(
       const auto x = nn::local_features<double>(m, d, false);
       nn::objective<double, host> labels(m, d, net.row_blocking());
       dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes});
-      expected.loss = labels.loss(net.forward(operand<double, host>(x), {.training = true, .epoch = 2}), dz);
+      expected.loss =
+          labels.loss(net.forward(algebra::operand<double, host>(x), {.training = true, .epoch = 2}), dz);
       net.backward(dz);
       expected.gradients = collect(net.parameters().gradients());
     });
@@ -236,7 +237,7 @@ TEST_CASE("memory is that of a closed form, and steady iterations allocate nothi
   on_mesh({2, 1, 1}, [&](const host_mesh& m) {
     const largest_sizes n = sizes_of(d, o, mesh<host>(m.world(), {2, 1, 1}), epochs);
     batch_trainer t(m, d, o, row_1d);
-    const memory_meter& meter = *m.queue().meter();
+    const memory::memory_meter& meter = *m.queue().meter();
     std::size_t before = 0;
     for (int e = 1; e <= epochs; ++e) {
       before = meter.allocations();

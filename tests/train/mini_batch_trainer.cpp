@@ -105,7 +105,7 @@ TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and 
         t.epoch(1);
         const auto in_training = [&](auto keep) {
           return world.ledger().total(
-              [&](const ledger_entry& e) { return e.phase == "training" && keep(e); });
+              [&](const comm::ledger_entry& e) { return e.phase == "training" && keep(e); });
         };
         const traffic sums = in_training([](const auto& e) { return e.kind == operation::all_reduce; });
         const traffic others = in_training([](const auto& e) { return e.kind != operation::all_reduce; });

@@ -61,7 +61,7 @@ TEST_CASE("layers, their inputs, parameters and products") {
 
 TEST_CASE("stages are balanced as well as any cut can") {
   std::vector<double> costs;
-  for (int l = 0; l < 9; ++l) costs.push_back(static_cast<double>(1 + random_bits(5, l, 0) % 20));
+  for (int l = 0; l < 9; ++l) costs.push_back(static_cast<double>(1 + base::random_bits(5, l, 0) % 20));
   for (int stages = 1; stages <= 9; ++stages) {
     const std::vector<std::size_t> cuts = nn::balanced_stages(costs, stages);
     REQUIRE(cuts.size() == static_cast<std::size_t>(stages) + 1);

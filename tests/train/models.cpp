@@ -12,7 +12,7 @@ using namespace test_support;
 namespace {
 
 void check_model(const std::string& model, double tolerance, const auto& ranks,
-                 coefficient_gradient form = coefficient_gradient::automatic) {
+                 algebra::coefficient_gradient form = algebra::coefficient_gradient::automatic) {
   const char* folder = std::getenv("PARTITA_GOLDEN");
   REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
   std::vector<golden_case> cases;
@@ -41,7 +41,8 @@ TEST_CASE("sage") { check_model("sage", 1e-10); }
 TEST_CASE("gin") { check_model("gin", 1e-10); }
 TEST_CASE("gat") { check_model("gat", 1e-10); }
 TEST_CASE("gat, the gradient of its coefficients by rows and by edges") {
-  for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges})
+  for (algebra::coefficient_gradient form :
+       {algebra::coefficient_gradient::rows, algebra::coefficient_gradient::edges})
     check_model("gat", 1e-10, std::array{1, 4, 6}, form);
 }
 TEST_CASE("sgc") { check_model("sgc", 1e-10); }

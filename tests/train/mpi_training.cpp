@@ -62,14 +62,14 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
       const std::int64_t before = mpi_bytes_received();
       const nn::epoch_report r = training.epoch(e);
       global_index entered = 0;
-      for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
+      for (const comm::ledger_entry& line : m.ledger().entries()) entered += line.bytes;
       CHECK(mpi_bytes_received() - before == entered);
       CHECK((world.size() == 1 || entered > 0));
       CHECK_MESSAGE(std::abs(r.loss - expected.epochs[static_cast<std::size_t>(e - 1)].loss) < 1e-9 * r.loss,
                     std::string(policy.name), " on ", to_string(shape));
     }
-    const auto step =
-        m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
+    const auto step = m.ledger().total(
+        [](const comm::ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
     CHECK(step == training.predicted());
   });
 }
@@ -107,12 +107,13 @@ TEST_CASE(
           const std::int64_t before = mpi_bytes_received();
           const nn::epoch_report r = t.epoch(e);
           global_index entered = 0;
-          for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
+          for (const comm::ledger_entry& line : m.ledger().entries()) entered += line.bytes;
           CHECK(mpi_bytes_received() - before == entered);
           CHECK_MESSAGE(std::abs(r.loss - losses[static_cast<std::size_t>(e - 1)]) < 1e-12 * r.loss, stages,
                         " stages of ", to_string(inside), ", ", std::string(p.name));
         }
-        const auto step = m.ledger().total([](const ledger_entry& e) { return e.phase != "evaluation"; });
+        const auto step =
+            m.ledger().total([](const comm::ledger_entry& e) { return e.phase != "evaluation"; });
         CHECK(step == t.predicted());
       }
 }

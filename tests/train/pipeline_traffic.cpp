@@ -63,7 +63,7 @@ struct problem {
     options.pipeline.stages = s;
     options.pipeline.chunks = chunks;
     for (global_index v = 0; v < n; ++v) {
-      const auto c = static_cast<int>(random_bits(5, v, 2) % static_cast<std::uint64_t>(chunks));
+      const auto c = static_cast<int>(base::random_bits(5, v, 2) % static_cast<std::uint64_t>(chunks));
       options.pipeline.chunk_of.push_back(chunks > 2 && c == chunks - 2 ? 0 : c);
     }
     // the first stage has what is left
@@ -130,8 +130,9 @@ struct problem {
 };
 
 traffic entered(const host_mesh& m, const std::string& phase, const std::string& axis) {
-  return m.ledger().total(
-      [&](const ledger_entry& e) { return e.phase == phase && (e.axis == "stages") == (axis == "stages"); });
+  return m.ledger().total([&](const comm::ledger_entry& e) {
+    return e.phase == phase && (e.axis == "stages") == (axis == "stages");
+  });
 }
 
 void check(const problem& of) {

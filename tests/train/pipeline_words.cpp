@@ -20,7 +20,8 @@ std::vector<io::edge> random_edges(global_index n, int degree) {
   std::vector<io::edge> edges;
   for (global_index v = 0; v < n; ++v)
     for (int k = 0; k < degree; ++k)
-      edges.push_back({static_cast<global_index>(random_bits(3, v, k) % static_cast<std::uint64_t>(n)), v});
+      edges.push_back(
+          {static_cast<global_index>(base::random_bits(3, v, k) % static_cast<std::uint64_t>(n)), v});
   return edges;
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("mirror_pairs of a blocking is that of its parts") {
   const std::vector<io::edge> edges = random_edges(n, 4);
   for (const mesh_shape shape : {mesh_shape{1, 1, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 2}}) {
     const blocking rows = blocking::even(n, shape, nesting::rows);
-    for (const axis_set by : {axis_set(axis::row), axis::row | axis::depth, every_axis}) {
+    for (const axis_set by : {axis_set(axis::row), axis::row | axis::depth, partition::every_axis}) {
       std::set<std::pair<global_index, std::size_t>> pairs;
       for (const io::edge& e : edges)
         if (rows.owner(by, e.source) != rows.owner(by, e.target))

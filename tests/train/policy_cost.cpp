@@ -34,7 +34,7 @@ io::dataset uneven_graph(global_index n, bool repeats = false) {
   io::dataset d = directed_graph(n);
   for (global_index v = 0; v < n; v += 3) d.edges.push_back({v, v});
   for (global_index v = 0; v < 4 * n; ++v)
-    d.edges.push_back({static_cast<global_index>(random_bits(7, v, 0) % 61), v % 5});
+    d.edges.push_back({static_cast<global_index>(base::random_bits(7, v, 0) % 61), v % 5});
   if (!repeats) {
     std::set<std::pair<global_index, global_index>> places;
     std::erase_if(d.edges.edit(),
@@ -50,7 +50,7 @@ void check_costs(const io::dataset& d, const nn::training_options& o, const poli
     nn::edge_counts edges(world, d);
     const nn::policy_cost cost = nn::predict_cost<double>(m, edges, o, p);
     const mesh<host> other(world, shape);
-    memory_meter& meter = *other.queue().meter();
+    memory::memory_meter& meter = *other.queue().meter();
     const nn::trainer<double, host> set_up(other, d, o, nn::make_model<double>(other, d, o, p));
     const nn::over_ranks words = nn::summarize(world, set_up.predicted().words);
     const nn::over_ranks bytes = nn::summarize(world, static_cast<global_index>(meter.peak()));

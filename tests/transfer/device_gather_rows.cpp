@@ -16,7 +16,7 @@ TEST_CASE("gather_rows and scatter on a device: cut, replicated, in slices") {
   on_threads(4, [](const communicator& world) {
     const mesh<cuda_device> m(world, {2, 2, 1});
     const host_mesh on_host(world, {2, 2, 1});
-    const auto result = [&](const auto& on, layout l, gathered_columns columns) {
+    const auto result = [&](const auto& on, layout l, transfer::gathered_columns columns) {
       const auto x = generate<double>(on, l, {13, 7}, field(1));
       auto z = generate<double>(on, l, {13, 7}, field(2));
       gather_rows_plan plan(x, columns);
@@ -27,7 +27,7 @@ TEST_CASE("gather_rows and scatter on a device: cut, replicated, in slices") {
         const global_index me = on.rank();
         const std::vector<std::vector<global_index>> lists = {
             {12, me, 3, 12, round}, std::vector<global_index>(static_cast<std::size_t>(2 * me), 5)};
-        const global_index width = columns == gathered_columns::own ? x.col_range().size() : 7;
+        const global_index width = columns == transfer::gathered_columns::own ? x.col_range().size() : 7;
         auto y = generate<vertex_rows, double>(here, {5, width}, field(3));
         const auto before = on.queue().meter()->allocations();
         plan.assign(lists);
@@ -44,7 +44,8 @@ TEST_CASE("gather_rows and scatter on a device: cut, replicated, in slices") {
       return values;
     };
     for (const layout l : {layout{axis::row, axis::col}, layout{axis::row, {}}, vertex_rows})
-      for (const gathered_columns columns : {gathered_columns::whole, gathered_columns::own})
+      for (const transfer::gathered_columns columns :
+           {transfer::gathered_columns::whole, transfer::gathered_columns::own})
         CHECK(largest_difference(result(m, l, columns), result(on_host, l, columns)) < 1e-14);
   });
 }

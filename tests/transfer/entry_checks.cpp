@@ -112,7 +112,7 @@ TEST_CASE("entry checks: shares that are equally long, empty, or on one rank alo
     const auto a = distribute(m, grid_2d, {9, 9}, all, symmetry::general, transfer::sharing::overlapping);
     const auto fixed =
         distribute<grid_2d.sparse>(m, {9, 9}, all, symmetry::one_way, transfer::sharing::overlapping);
-    CHECK(m.ledger().total([](const ledger_entry& e) { return e.kind == operation::all_gather; }) ==
+    CHECK(m.ledger().total([](const comm::ledger_entry& e) { return e.kind == operation::all_gather; }) ==
           traffic{});
     const auto ones = generate<double>(m, grid_2d.dense, {9, 1}, [](auto, auto) { return 1.0; });
     CHECK(collect(spmm(a, ones))[2] == 12);

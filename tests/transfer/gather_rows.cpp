@@ -10,7 +10,7 @@ using namespace test_support;
 
 std::string to_string(const problem& p) {
   return partita::to_string(p.x.shape()) + " on mesh " + partita::to_string(p.mesh) + ", " +
-         partita::to_string(p.x.axes) + (p.columns == gathered_columns::own ? ", own columns" : "");
+         partita::to_string(p.x.axes) + (p.columns == transfer::gathered_columns::own ? ", own columns" : "");
 }
 
 /// G of a rank and a list.
@@ -152,7 +152,7 @@ void gathers_and_scatters(gather_rows_plan<double, host>& plan, const problem& p
   auto z = generate<double>(m, p.x.axes, p.x.rows, p.x.cols, [](auto, auto) { return 0; });
   scatter(plan, p, m, z);
   for (std::size_t i = 0; i < z.values().size(); ++i) dots[1] += x.values()[i] * z.values()[i];
-  dots[1] /= p.mesh.size(every_axis - p.x.axes.used());
+  dots[1] /= p.mesh.size(partition::every_axis - p.x.axes.used());
   m.world().all_reduce(dots);
   CHECK(std::abs(dots[0] - dots[1]) < 1e-11);
   takes(plan, p, m, z);
@@ -162,7 +162,8 @@ void every_layout_of(mesh_shape shape, const blocking& rows, const blocking& col
   const std::vector<layout> layouts = every_layout();
   on_mesh(shape, [&](const host_mesh& m) {
     for (std::size_t i = 0; i < layouts.size(); ++i)
-      for (const gathered_columns columns : {gathered_columns::whole, gathered_columns::own}) {
+      for (const transfer::gathered_columns columns :
+           {transfer::gathered_columns::whole, transfer::gathered_columns::own}) {
         if (sanitized && (i + static_cast<std::size_t>(m.size())) % 3 != 0) continue;
         const layout l = layouts[i];
         const partition::placement x{rows, cols, l};
@@ -202,7 +203,7 @@ TEST_CASE("gather_rows: the operands of policies on 9 and 12 ranks") {
                              feature_column.dense, feature_row.dense, vertex_rows, replicated}) {
         const auto x = partition::evenly({29, 5}, shape, l);
         gather_rows_plan<double, host> plan(m, x);
-        gathers_and_scatters(plan, {shape, x, gathered_columns::whole, 2, 5}, m);
+        gathers_and_scatters(plan, {shape, x, transfer::gathered_columns::whole, 2, 5}, m);
       }
     });
 }
@@ -216,7 +217,7 @@ TEST_CASE("gather_rows and scatter_add_rows, run once") {
     check_equals(
         y, [&](global_index i, global_index j) { return value(ids[static_cast<std::size_t>(i)], j); }, 0,
         "gather_rows");
-    const auto own = gather_rows(x, ids, gathered_columns::own);
+    const auto own = gather_rows(x, ids, transfer::gathered_columns::own);
     CHECK(own.shape() == matrix_shape{4, x.col_range().size()});
     CHECK(own.local()(3, 0) == value(0, x.col_range().begin));
     const auto ones = generate<vertex_rows, float>(y.mesh(), {4, 8}, [](auto, auto) { return 1; });

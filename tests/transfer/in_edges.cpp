@@ -36,7 +36,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
       on_threads(shape.size(), [&](const communicator& world) {
         const host_mesh m(world, shape, device_queue<host>(), most);
         const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
-        const in_edges<double, host> found(a);
+        const transfer::in_edges<double, host> found(a);
         CHECK(found.range() == a.row_range());
         CHECK(columns_of(m.queue(), found.all_rows()) == sources(found.range()));
         CHECK(found.own() == a.row_blocking().block(vertex_rows.rows, m.at()));
@@ -71,7 +71,7 @@ TEST_CASE("far memory: the rows of a halo and their sums are what they are in ne
       std::vector<global_index> needed;
       for (global_index v = 0; v < n; ++v)
         if (!own.contains(v) && v % 4 != m.rank() % 4) needed.push_back(v);
-      halo<double, host> exchange(m, rows, needed);
+      transfer::halo<double, host> exchange(m, rows, needed);
       auto x = generate<vertex_rows, double>(m, {n, 3}, field(0));
       const auto size = static_cast<local_index>(exchange.table_rows());
       buffer<double, host> memory(m.queue(), static_cast<std::size_t>(size) * 3);

@@ -120,7 +120,7 @@ TEST_CASE("staged redistribution: parts of the rows, one in flight while another
                                      after = partition::block_of(b.rows, b.cols, to, m.at());
           const std::vector<double> x = block_values(before), expected = block_values(after);
           std::vector<double> y(expected.size(), std::numeric_limits<double>::quiet_NaN());
-          staged_redistribution<double, host> plan(m, b.rows, b.cols, from, to, parts);
+          transfer::staged_redistribution<double, host> plan(m, b.rows, b.cols, from, to, parts);
           REQUIRE(plan.stages() == 4);
           m.ledger().clear();
           plan.start(0, view(x.data(), before));
@@ -165,7 +165,7 @@ TEST_CASE("redistribution: to other blockings") {
 TEST_CASE("redistribute: elements of four bytes, entered under the group that talks") {
   on_mesh({2, 3, 1}, [](const mesh<host>& m) {
     const auto x = generate<grid_2d.dense, float>(m, {13, 8}, field(3));
-    const phase_scope phase(m.ledger(), "widen");
+    const comm::phase_scope phase(m.ledger(), "widen");
     m.ledger().clear();
     const auto y = redistribute<partition::full_width(grid_2d.dense)>(x);
     check_equals(

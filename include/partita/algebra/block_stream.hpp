@@ -8,7 +8,7 @@
 #include "partita/comm/mesh.hpp"
 #include "partita/matrix/tiles.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// Block k is received from rank k of the col axis, with the next one in flight; without communication along
 /// col, every block is this rank's own.
@@ -64,4 +64,4 @@ class block_stream {
   std::array<request, 2> structure_requests_, value_requests_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -17,7 +17,7 @@
 #include "partita/memory/out_of_core.hpp"
 #include "partita/transfer/row_lists.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The number of chunks of a product: as many as are asked for; if that is 0, 1 without far memory, and with
 /// it so many that what the busiest rank receives for a chunk fills half of the window, but at least 2 if
@@ -25,7 +25,7 @@ namespace partita::detail {
 /// mesh. What travels: one integer.
 template <class Device>
 std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t received_bytes) {
-  if (asked < 0) throw_error<error>({"an exchange of needed rows in ", asked, " chunks"});
+  if (asked < 0) base::throw_error<error>({"an exchange of needed rows in ", asked, " chunks"});
   if (asked > 0) return static_cast<std::size_t>(asked);
   const std::size_t slot = local::chunk_bytes(m.queue());
   if (slot == 0) return 1;
@@ -234,4 +234,4 @@ class chunk_lists {
   std::vector<step> steps_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace partita {
+namespace partita::algebra {
 
 /// How d loss / d alpha_uv = dY_v . X_u of an edge reaches the owner of v. `automatic` takes `rows` or
 /// `edges`, whichever makes the busiest rank receive less. Where ranks that have different columns of one
@@ -19,4 +19,4 @@ enum class coefficient_gradient : std::uint8_t {
   owners
 };
 
-}  // namespace partita
+}  // namespace partita::algebra

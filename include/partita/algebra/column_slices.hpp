@@ -19,7 +19,7 @@ namespace detail {
 /// Dropout of entries whose columns begin at `first`.
 template <class T>
 struct dropped_columns {
-  dropped<T> drop;
+  base::dropped<T> drop;
   global_index first;
   constexpr T operator()(global_index i, global_index j, T x) const { return drop(i, j + first, x); }
 };
@@ -58,7 +58,7 @@ class column_slices {
     const matrix_shape wanted{std::accumulate(counts_.begin(), counts_.end(), global_index{0}),
                               columns_.size()};
     if (slices_->shape() != wanted)
-      throw_error<shape_error>({"slices of ", wanted, " cannot be stored in ", slices_->shape()});
+      base::throw_error<shape_error>({"slices of ", wanted, " cannot be stored in ", slices_->shape()});
   }
 
   /// The blocks of all ranks as one block diagonal matrix, by which `aggregated` multiplies; `targets`: the
@@ -181,14 +181,14 @@ class column_slices {
         sum(mesh(), y.row_blocking(), y.col_blocking());
     local::chunked::gemm(q, false, false, T(1), slices_->local(), own_rows(w), T(0),
                          parts.local());  // (sum of n_q, b)
-    ranks_.along(every_axis)
+    ranks_.along(partition::every_axis)
         .reduce_scatter(parts.values(), elements(y.shape().cols), sum.values());  // (n, b)
-    partita::detail::finish<T>(q, std::as_const(sum).local(), partita::detail::epilogue_of_block(T(1), e, y),
-                               y.local());
+    partita::algebra::detail::finish<T>(q, std::as_const(sum).local(),
+                                        partita::algebra::detail::epilogue_of_block(T(1), e, y), y.local());
   }
   void gradient(const matrix& g, dense<T, replicated, Device>& dw) const {
     matrix all(mesh(), {slices_->shape().rows, g.shape().cols});  // (sum of n_q, b)
-    ranks_.along(every_axis).all_gather(g.values(), elements(g.shape().cols), all.values());
+    ranks_.along(partition::every_axis).all_gather(g.values(), elements(g.shape().cols), all.values());
     fill(dw, T(0));
     local::chunked::gemm(mesh().queue(), true, false, T(1), slices_->local(), std::as_const(all).local(),
                          T(0),

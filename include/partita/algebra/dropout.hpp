@@ -18,7 +18,7 @@ struct dropout_mask {
   const global_index* vertices = nullptr;
 
   template <class T>
-  dropped<T> function() const {
+  base::dropped<T> function() const {
     const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
     return {key.word(), threshold, static_cast<T>(1 / (1 - probability)), vertices};
   }

@@ -7,7 +7,7 @@
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/spmm.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The stages of products with a pattern, for a layout and a width, with several heads side by side; or,
 /// where sums go, with its transpose.
@@ -59,18 +59,18 @@ class edge_schedule {
     const interval heads{e.first_head(), e.first_head() + e.heads()};
     const bool own = e.pattern().local() == pattern_.local();
     if (own && (heads == interval{0, heads_} || heads == heads_here())) return;
-    throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and ", heads_,
-                              " heads were given values of ", e.heads(), " heads over a pattern of ",
-                              e.pattern().shape(), (own ? "" : ", which is a different pattern")});
+    base::throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and ", heads_,
+                                    " heads were given values of ", e.heads(), " heads over a pattern of ",
+                                    e.pattern().shape(), (own ? "" : ", which is a different pattern")});
   }
   template <layout X>
   void require(const dense<T, X, Device>& x, const blocking& rows_of_x) const {
     if (partition::same_blocks(pattern_.mesh().shape(), x.layout(), layout_) &&
         x.row_blocking() == rows_of_x && x.col_blocking() == features_)
       return;
-    throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and a width of ",
-                              features_.size(), " were given a matrix of ", x.shape(),
-                              "; shape, layout and blockings must match the plan"});
+    base::throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and a width of ",
+                                    features_.size(), " were given a matrix of ", x.shape(),
+                                    "; shape, layout and blockings must match the plan"});
   }
   template <layout X, layout Y>
   void require(const edge_matrix<T, Device>& e, const dense<T, X, Device>& x,
@@ -87,8 +87,8 @@ class edge_schedule {
   }
   static local_index width_of(const blocking& features, local_index heads) {
     if (heads < 1 || features.size() % heads != 0)
-      throw_error<shape_error>({heads, " heads do not divide a width of ", features.size()});
-    return to_local(features.size() / heads, "the width of a head");
+      base::throw_error<shape_error>({heads, " heads do not divide a width of ", features.size()});
+    return base::to_local(features.size() / heads, "the width of a head");
   }
 
   sparse<T, dynamic_layout, Device> pattern_;
@@ -123,4 +123,4 @@ class spread_rows {
   std::optional<dense<T, dynamic_layout, Device>> rows_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -14,7 +14,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// The coefficient of the edge from source u to target v after dropout: exp(leaky(source(u, h) + target(v,
 /// h)) - log_sum(v, h)), or its mean over the heads. These have the heads from first_head on, of `heads` in
@@ -26,7 +26,7 @@ struct edge_coefficient {
   local_index first_head, heads;
   const local_index* columns;
   T slope;
-  dropped<T> keep;
+  base::dropped<T> keep;
   bool drops, averaged, transposed;
   const local_index* names = nullptr;  ///< of the columns, if these are renumbered
 
@@ -150,7 +150,9 @@ class edge_coefficients {
   bool transposed_;
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
+
+namespace algebra {
 
 /// Parameters of edge scores.
 struct score_shape {
@@ -178,11 +180,11 @@ class edge_scores {
   using edges = edge_matrix<T, Device>;
 
   /// `a`: the pattern in the policy's layout; `rows`: its in-edges. Coefficients of all heads.
-  edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+  edge_scores(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
               const score_shape& shape)
       : edge_scores(a, rows, shape, {0, shape.heads}) {}
   /// Coefficients of the heads `here` only, which may be others on every rank: edge_spmm_plan::heads_here().
-  edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+  edge_scores(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
               const score_shape& shape, interval here)
       : shape_(shape),
         here_(shape.averaged ? interval{0, shape.heads} : here),
@@ -190,9 +192,10 @@ class edge_scores {
         own_(rows.own()),
         rows_(rows.all_rows()),
         gather_scores_(a.mesh(), a.col_blocking(), columns(a, 2), vertex_rows, replicated),
-        gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), rows_of(a.layout()), replicated),
+        gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), partition::rows_of(a.layout()),
+                         replicated),
         scores_(a.mesh(), a.col_blocking(), columns(a, 2)),
-        log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
+        log_sums_(a.mesh(), partition::rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
         all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {
     comm::refuse_reproducible(a.mesh(), "a softmax of edge scores");
     if (here_.size() == shape.heads) return;
@@ -350,5 +353,7 @@ class edge_scores {
   buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of the heads here, if not all
   dropout_mask mask_;
 };
+
+}  // namespace algebra
 
 }  // namespace partita

@@ -8,7 +8,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// The gradient of one head's coefficient from that of the mean over `heads` heads.
 template <class T>
@@ -21,7 +21,7 @@ struct gradient_of_head {
 /// The gradient of a coefficient before dropout from that after dropout; columns are global.
 template <class T>
 struct gradient_before_dropout {
-  dropped<T> keep;
+  base::dropped<T> keep;
   global_index first_target, heads;
   const local_index* names = nullptr;  ///< of the columns, if these are renumbered
   constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
@@ -30,7 +30,9 @@ struct gradient_before_dropout {
   }
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
+
+namespace algebra {
 
 /// ds_u = sum over u->v of g_uv, dt_v = sum over u->v of g_uv, where g_uv = alpha_uv (d_uv - sum over u'->v
 /// of alpha_u'v d_u'v) leaky'(s_u + t_v), for each head, from the gradients d of the coefficients.
@@ -41,7 +43,7 @@ class edge_scores_gradient {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  edge_scores_gradient(const in_edges<T, Device>& rows, const score_shape& shape)
+  edge_scores_gradient(const transfer::in_edges<T, Device>& rows, const score_shape& shape)
       : mesh_(rows.mesh()),
         shape_(shape),
         own_(rows.own()),
@@ -80,7 +82,8 @@ class edge_scores_gradient {
     for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
       backward(scores, number++, part, gradients, alpha.data(), parts, part.rows_of(dtarget));
     if (mesh_.size() > 1)
-      mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
+      mesh_.along(partition::every_axis)
+          .reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
     else
       local::chunked::copy(q, parts, dsource);
     local::chunked::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
@@ -142,5 +145,7 @@ class edge_scores_gradient {
   buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;
 };
+
+}  // namespace algebra
 
 }  // namespace partita

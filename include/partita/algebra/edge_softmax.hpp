@@ -15,7 +15,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// f(value, rows(i, h)) for the value of head h of an entry in row i.
 template <class Function, class T>
@@ -66,7 +66,7 @@ void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows
   });
 }
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// rows(v, h) = f over e(v, u, h) for the entries of row v on all ranks; `how` selects f, and rows
 /// (rows of this rank x heads) must be initialised to its neutral element. Collective over the mesh. What
@@ -81,7 +81,7 @@ void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction h
     });
   };
   if (how == reduction::max)
-    fold(larger_of{});
+    fold(base::larger_of{});
   else
     fold(std::plus<>{});
   const std::size_t size = static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols);
@@ -106,9 +106,9 @@ void edge_softmax(edge_matrix<T, Device>& e) {
   local::chunked::fill(q, T(0), sum);
   T* const values = e.values().data();
   fold_rows(e, top, reduction::max);
-  detail::apply_rows(e, detail::exponential_of_difference{}, top, values, values);
+  algebra::detail::apply_rows(e, algebra::detail::exponential_of_difference{}, top, values, values);
   fold_rows(e, sum, reduction::sum);
-  detail::apply_rows(e, std::divides<>{}, sum, values, values);
+  algebra::detail::apply_rows(e, std::divides<>{}, sum, values, values);
 }
 
 /// The backward pass: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the
@@ -125,12 +125,12 @@ void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, D
   const matrix_view<T> sum{total.data(), rows, heads, heads};
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
-  detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
+  algebra::detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
   local::chunked::fill(q, T(0), sum);
   fold_rows(d, sum, reduction::sum);
   buffer<T, Device> mean(q, d.values().size());
-  detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
-  detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
+  algebra::detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
+  algebra::detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
 }
 
 }  // namespace partita

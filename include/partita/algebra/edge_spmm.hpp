@@ -8,6 +8,13 @@
 
 namespace partita {
 
+namespace algebra {
+
+template <class T, class Device>
+class transposed_edge_spmm_plan;
+
+}  // namespace algebra
+
 /// A planned Y = E X: y(v, j) = sum over u of e(v, u, head of j) x(u, j). E has the pattern of A (m x k); X
 /// (k x f) and Y (m x f) are in a layout that A can multiply, with the heads side by side. For E over A^T
 /// pass transposed(A).
@@ -25,15 +32,15 @@ class edge_spmm_plan {
   template <layout A>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features,
                  local_index heads = 1, row_exchange rows = row_exchange::automatic)
-      : schedule_(std::make_shared<detail::edge_schedule<T, Device>>(pattern.stored_for("edge_spmm_plan"), l,
-                                                                     features, heads, rows)) {}
+      : schedule_(std::make_shared<algebra::detail::edge_schedule<T, Device>>(
+            pattern.stored_for("edge_spmm_plan"), l, features, heads, rows)) {}
   /// For X and Y like x.
   template <layout A, layout X>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
                  row_exchange rows = row_exchange::automatic)
       : edge_spmm_plan(pattern, x.layout(), x.col_blocking(), heads, rows) {
     static_assert(
-        detail::may_be_multipliable<A, X>,
+        algebra::detail::may_be_multipliable<A, X>,
         "these layouts of the pattern and of X cannot be multiplied: the axes that partition A do not match "
         "those that partition X");
   }
@@ -96,10 +103,12 @@ class edge_spmm_plan {
   template <class, class>
   friend class sddmm_plan;
   template <class, class>
-  friend class transposed_edge_spmm_plan;
+  friend class algebra::transposed_edge_spmm_plan;
 
-  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
+  std::shared_ptr<algebra::detail::edge_schedule<T, Device>> schedule_;
 };
+
+namespace algebra {
 
 /// A planned X = E^T Y from the tiles of E, without a stored transpose: x(u, j) = sum over v of e(v, u, head
 /// of j) y(v, j). X (k x f), E (m x k), Y (m x f). If values over transposed(A) are available, use
@@ -153,5 +162,7 @@ class transposed_edge_spmm_plan {
   std::unique_ptr<detail::edge_schedule<T, Device>> schedule_;
   local::entry_passes<Device> passes_;  ///< over the parts of all tiles
 };
+
+}  // namespace algebra
 
 }  // namespace partita

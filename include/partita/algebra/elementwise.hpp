@@ -10,16 +10,17 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
   if (a.layout() != b.layout())
-    throw_error<shape_error>({what, " needs operands in the same layout, not (", to_string(a.layout()),
-                              ") and (", to_string(b.layout()), "); redistribute one of them"});
+    base::throw_error<shape_error>({what, " needs operands in the same layout, not (", to_string(a.layout()),
+                                    ") and (", to_string(b.layout()), "); redistribute one of them"});
   if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
-    throw_error<shape_error>({what, " needs operands of the same shape and blockings, not ", a.shape(),
-                              " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});
+    base::throw_error<shape_error>({what, " needs operands of the same shape and blockings, not ", a.shape(),
+                                    " and ", b.shape(),
+                                    a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
 /// f of a row, applied with global indices of columns.
@@ -66,7 +67,7 @@ struct with_column_value {
   constexpr T operator()(local_index, local_index j, T x) const { return f(x, columns[j]); }
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// y(i, j) = value. Local; no communication.
 template <class T, layout L, class Device>
@@ -77,7 +78,7 @@ void fill(dense<T, L, Device>& y, std::type_identity_t<T> value) {
 /// y = x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
-  detail::require_same_blocks("copy", x, y);
+  algebra::detail::require_same_blocks("copy", x, y);
   local::chunked::copy(x.mesh().queue(), x.local(), y.local());
 }
 
@@ -94,14 +95,14 @@ dense<T, L, Device> copy(const dense<T, L, Device>& x) {
 template <class S, class T, layout X, layout Y, class Device>
 requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T, Y, Device>& y) {
   static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host");
-  detail::require_same_blocks("copy", x, y);
+  algebra::detail::require_same_blocks("copy", x, y);
   copy(x.mesh().queue(), x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
-  detail::require_same_blocks("transform", x, y);
+  algebra::detail::require_same_blocks("transform", x, y);
   local::chunked::transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
@@ -109,8 +110,8 @@ void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f)
 /// blockings.
 template <class T, layout A, layout B, layout Y, class Device, class Function>
 void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
-  detail::require_same_blocks("zip", a, b);
-  detail::require_same_blocks("zip", a, y);
+  algebra::detail::require_same_blocks("zip", a, b);
+  algebra::detail::require_same_blocks("zip", a, y);
   local::chunked::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
 
@@ -120,8 +121,8 @@ namespace algebra {
 /// may alias another. Throws shape_error unless all have the same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function, class... More>
 void update(const dense<T, X, Device>& x, Function f, dense<T, Y, Device>& y, More&... more) {
-  partita::detail::require_same_blocks("update", x, y);
-  (partita::detail::require_same_blocks("update", x, more), ...);
+  partita::algebra::detail::require_same_blocks("update", x, y);
+  (partita::algebra::detail::require_same_blocks("update", x, more), ...);
   local::chunked::update(x.mesh().queue(), f, x.local(), y.local(), more.local()...);
 }
 
@@ -131,8 +132,8 @@ void update(const dense<T, X, Device>& x, Function f, dense<T, Y, Device>& y, Mo
 /// same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
-  detail::require_same_blocks("transform_indexed", x, y);
-  const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
+  algebra::detail::require_same_blocks("transform_indexed", x, y);
+  const algebra::detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
   local::chunked::transform_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
@@ -140,14 +141,15 @@ void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Fun
 template <class T, layout X, layout R, layout Y, class Device, class Function>
 void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<T, Y, Device>& y,
                     Function f) {
-  detail::require_same_blocks("transform_rows", x, y);
-  if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
-    throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
+  algebra::detail::require_same_blocks("transform_rows", x, y);
+  if (r.layout() != partition::rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) ||
+      r.shape().cols != 1)
+    base::throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
   const auto& q = x.mesh().queue();
   local::by_rows(
       q,
       [&](local_index, matrix_view<const T> from, matrix_view<const T> values, matrix_view<T> to) {
-        transform_indexed(q, detail::with_row_value<Function, T>{f, values.data}, from, to);
+        transform_indexed(q, algebra::detail::with_row_value<Function, T>{f, values.data}, from, to);
       },
       local::reads(x.local()), local::reads(r.local()), local::writes(y.local()));
 }
@@ -156,10 +158,10 @@ void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, 
 template <class T, layout X, layout Y, class Device, class Function>
 void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device>& c,
                        dense<T, Y, Device>& y, Function f) {
-  detail::require_same_blocks("transform_columns", x, y);
+  algebra::detail::require_same_blocks("transform_columns", x, y);
   if (c.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"the columns of ", x.shape(), " do not match the values of ", c.shape()});
-  const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
+    base::throw_error<shape_error>({"the columns of ", x.shape(), " do not match the values of ", c.shape()});
+  const algebra::detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
   local::chunked::transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
 
@@ -167,7 +169,8 @@ void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, 
 template <class T, layout L, class Device>
 void add_row(const dense<T, replicated, Device>& bias, dense<T, L, Device>& y) {
   if (bias.shape() != matrix_shape{1, y.shape().cols})
-    throw_error<shape_error>({"a row of ", bias.shape(), " cannot be added to every row of ", y.shape()});
+    base::throw_error<shape_error>(
+        {"a row of ", bias.shape(), " cannot be added to every row of ", y.shape()});
   local::chunked::add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
 }
 

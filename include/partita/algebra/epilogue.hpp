@@ -18,7 +18,7 @@ struct epilogue {
   dropout_mask drop = {};
 };
 
-namespace detail {
+namespace algebra::detail {
 
 /// The epilogue on this rank's block of Y, with the product times alpha. Throws shape_error for a bias of
 /// another width.
@@ -28,7 +28,7 @@ local::spmm_epilogue<T> epilogue_of_block(T alpha, const epilogue<T, Device>& e,
   local::spmm_epilogue<T> block{.alpha = alpha, .beta = e.beta, .relu = e.relu};
   if (e.bias != nullptr) {
     if (e.bias->shape() != matrix_shape{1, y.shape().cols})
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"a row of ", e.bias->shape(), " cannot be added to every row of ", y.shape()});
     block.bias = e.bias->local().data + y.col_range().begin;
   }
@@ -49,7 +49,7 @@ void finish(const device_queue<Device>& q, local::input_view<T> sums, const loca
       local::reads(sums), e.beta == 0 ? local::writes(y) : local::updates(y));
 }
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 namespace algebra {
 
@@ -57,8 +57,8 @@ namespace algebra {
 template <class T, layout L, class Device>
 void finish(dense<T, L, Device>& y, std::type_identity_t<epilogue<T, Device>> e) {
   e.beta = 0;
-  const auto block = partita::detail::epilogue_of_block(T(1), e, y);
-  if (block.ends()) partita::detail::finish<T>(y.mesh().queue(), y.local(), block, y.local());
+  const auto block = partita::algebra::detail::epilogue_of_block(T(1), e, y);
+  if (block.ends()) partita::algebra::detail::finish<T>(y.mesh().queue(), y.local(), block, y.local());
 }
 
 }  // namespace algebra

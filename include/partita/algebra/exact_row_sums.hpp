@@ -31,7 +31,8 @@ class exact_row_sums {
 
   /// For x and matrices placed like it, in whole or own columns. Not for a replicated x.
   template <layout L>
-  explicit exact_row_sums(const dense<T, L, Device>& x, gathered_columns columns = gathered_columns::whole)
+  explicit exact_row_sums(const dense<T, L, Device>& x,
+                          transfer::gathered_columns columns = transfer::gathered_columns::whole)
       : part_(partita::mesh<Device>::part_of(x.mesh())),
         plan_(partita::mesh<Device>(x.mesh().world(), x.mesh().shape(), x.mesh().queue()),
               {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
@@ -46,7 +47,8 @@ class exact_row_sums {
   template <layout From>
   void add(std::size_t c, const dense<T, From, Device>& g) {
     if (g.shape() != plan_.shape(c))
-      throw_error<shape_error>({"the rows of list ", c, " are ", plan_.shape(c), ", but G is ", g.shape()});
+      base::throw_error<shape_error>(
+          {"the rows of list ", c, " are ", plan_.shape(c), ", but G is ", g.shape()});
     kept_.emplace_back(c, matrix(part_, g.shape()));  // (ids, f)
     copy(part_.queue(), std::span<const T>(g.values()), kept_.back().second.values());
   }
@@ -62,7 +64,7 @@ class exact_row_sums {
       largest = std::max(largest, magnitude(q, x.local()));
       rows += x.shape().rows;
     }
-    const auto grid = partita::detail::common_grid<T>(part_, largest, 1, rows);
+    const auto grid = partita::algebra::detail::common_grid<T>(part_, largest, 1, rows);
     const std::size_t size = g.values().size();
     buffer<double, Device> sums(q, base::exact_sums<T> * size);
     base::for_exact_parts<T>(grid, [&](int level, auto part) {
@@ -83,7 +85,7 @@ class exact_row_sums {
   /// What this rank receives in assign and take, after assign.
   traffic predicted() {
     return plan_.predicted_assign() + global_index{base::exact_sums<T>} * plan_.predicted_scatter() +
-           partita::detail::predicted_grid(part_);
+           partita::algebra::detail::predicted_grid(part_);
   }
 
  private:

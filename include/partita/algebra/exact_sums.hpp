@@ -13,7 +13,7 @@
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
 /// rank; on a part of a mesh of at most the terms of all parts. Collective over mesh::whole. What travels: an
@@ -81,4 +81,4 @@ double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x,
   return total[0];
 }
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

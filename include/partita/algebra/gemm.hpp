@@ -8,11 +8,11 @@ namespace partita {
 
 /// C = alpha op(A) op(B) + beta C (m x n = m x k times k x n), op(X) = X or X^T; beta = 0 overwrites C.
 /// Collective over the mesh. Communication and exceptions: see gemm_plan.
-template <detail::multiplicand A, detail::multiplicand B, class T, layout L, class Device>
+template <algebra::detail::multiplicand A, algebra::detail::multiplicand B, class T, layout L, class Device>
 void gemm(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_identity_t<T> beta,
           dense<T, L, Device>& c, const gemm_options& options = {},
           std::source_location where = std::source_location::current()) {
-  static_assert(detail::alike<A, B, dense<T, L, Device>>,
+  static_assert(algebra::detail::alike<A, B, dense<T, L, Device>>,
                 "A, B and C of gemm have elements of one type, on one kind of device");
   gemm_plan<T, Device>(a, b, c, options, where)(alpha, a, b, beta, c, where);
 }
@@ -21,19 +21,20 @@ void gemm(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_ident
 /// otherwise its rows are partitioned as those of op(A), and its columns as those of op(B) by the remaining
 /// axes. Its blocks are the operands', or even ones where these are transposed. Collective over the mesh.
 /// Communication and exceptions: see gemm_plan.
-template <detail::multiplicand A, detail::multiplicand B>
+template <algebra::detail::multiplicand A, algebra::detail::multiplicand B>
 auto gemm(const A& a, const B& b, const gemm_options& options = {},
           std::source_location where = std::source_location::current()) {
-  static_assert(detail::alike<A, B>, "A and B of gemm have elements of one type, on one kind of device");
-  using T = detail::element_of_operand<A>;
-  using Device = detail::device_of_operand<A>;
-  const detail::gemm_operand<T, Device> left(a), right(b);
+  static_assert(algebra::detail::alike<A, B>,
+                "A and B of gemm have elements of one type, on one kind of device");
+  using T = algebra::detail::element_of_operand<A>;
+  using Device = algebra::detail::device_of_operand<A>;
+  const algebra::detail::gemm_operand<T, Device> left(a), right(b);
   const mesh<Device>& m = *left.mesh;
   if (!(m.shape() == right.mesh->shape()))
-    throw_error<shape_error>({"gemm: A of ", left.blocks.shape(), " is on mesh ", m.shape(), ", B of ",
-                              right.blocks.shape(), " on mesh ", right.mesh->shape()});
-  dense<T, detail::product_layout_of<A, B>, Device> c(
-      m, detail::product_layout(left.axes(), right.axes()),
+    base::throw_error<shape_error>({"gemm: A of ", left.blocks.shape(), " is on mesh ", m.shape(), ", B of ",
+                                    right.blocks.shape(), " on mesh ", right.mesh->shape()});
+  dense<T, algebra::detail::product_layout_of<A, B>, Device> c(
+      m, algebra::detail::product_layout(left.axes(), right.axes()),
       left.transposed ? blocking::even(left.shape().rows, m.shape(), nesting::rows) : left.blocks.rows,
       right.transposed ? blocking::even(right.shape().cols, m.shape(), nesting::cols) : right.blocks.cols);
   gemm(T(1), a, b, T(0), c, options, where);

@@ -25,7 +25,7 @@ algebra::transposed_dense<T, L, Device> transposed(const dense<T, L, Device>& a)
   return {a};
 }
 
-namespace detail {
+namespace algebra::detail {
 
 /// A matrix, or the transpose of one, whatever its layout.
 template <class T, class Device>
@@ -104,6 +104,6 @@ template <multiplicand A, multiplicand B>
 inline constexpr layout product_layout_of = product_layout(static_layout(static_cast<const A*>(nullptr)),
                                                            static_layout(static_cast<const B*>(nullptr)));
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 }  // namespace partita

@@ -38,23 +38,23 @@ struct gemm_options {
 /// Poulson (SISC 2016); the optimal grid: Kwasniewski et al. (SC19).
 template <class T, class Device>
 class gemm_plan {
-  using operand = detail::gemm_operand<T, Device>;
+  using operand = algebra::detail::gemm_operand<T, Device>;
 
  public:
   /// For matrices like these; a and b may be transposed().
-  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  template <algebra::detail::multiplicand A, algebra::detail::multiplicand B, layout L>
   gemm_plan(const A& a, const B& b, const dense<T, L, Device>& c, gemm_options options = {},
             std::source_location where = std::source_location::current())
       : gemm_plan(comm::call_site(where), operand(a), operand(b), operand(c), options) {}
 
   /// c = op(a) op(b).
-  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  template <algebra::detail::multiplicand A, algebra::detail::multiplicand B, layout L>
   void operator()(const A& a, const B& b, dense<T, L, Device>& c,
                   std::source_location where = std::source_location::current()) {
     (*this)(1, a, b, 0, c, where);
   }
   /// c = alpha op(a) op(b) + beta c; beta = 0 overwrites c.
-  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  template <algebra::detail::multiplicand A, algebra::detail::multiplicand B, layout L>
   void operator()(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_identity_t<T> beta,
                   dense<T, L, Device>& c, std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
@@ -91,28 +91,30 @@ class gemm_plan {
   partition::gemm_problem problem_;
   partition::gemm_choice choice_;
   std::unique_ptr<transfer::block_exchange<T, Device>> a_, b_, c_;
-  std::unique_ptr<detail::partial_products<T, Device>> sums_;  ///< null if products are computed in C
+  std::unique_ptr<algebra::detail::partial_products<T, Device>>
+      sums_;  ///< null if products are computed in C
   traffic predicted_;
 };
 
-template <detail::multiplicand A, detail::multiplicand B, class C, class... Options>
+template <algebra::detail::multiplicand A, algebra::detail::multiplicand B, class C, class... Options>
 gemm_plan(const A&, const B&, const C&, Options...)
-    -> gemm_plan<detail::element_of_operand<A>, detail::device_of_operand<A>>;
+    -> gemm_plan<algebra::detail::element_of_operand<A>, algebra::detail::device_of_operand<A>>;
 
 template <class T, class Device>
 partition::gemm_problem gemm_plan<T, Device>::problem_of(const operand& a, const operand& b,
                                                          const operand& c) {
   if (!(*a.mesh == *b.mesh))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"gemm: A of ", a.blocks.shape(), " and B of ", b.blocks.shape(), " are not on one mesh"});
   if (!(*a.mesh == *c.mesh))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"gemm: A of ", a.blocks.shape(), " and C of ", c.blocks.shape(), " are not on one mesh"});
   if (a.shape().cols != b.shape().rows)
-    throw_error<shape_error>({"gemm: ", a.described("A"), " cannot be multiplied by ", b.described("B")});
+    base::throw_error<shape_error>(
+        {"gemm: ", a.described("A"), " cannot be multiplied by ", b.described("B")});
   if (!(c.shape() == matrix_shape{a.shape().rows, b.shape().cols}))
-    throw_error<shape_error>({"gemm: ", a.described("A"), " times ", b.described("B"), " is ",
-                              matrix_shape{a.shape().rows, b.shape().cols}, ", not C of ", c.shape()});
+    base::throw_error<shape_error>({"gemm: ", a.described("A"), " times ", b.described("B"), " is ",
+                                    matrix_shape{a.shape().rows, b.shape().cols}, ", not C of ", c.shape()});
   return {a.mesh->shape(), a.blocks, b.blocks, c.blocks, a.transposed, b.transposed};
 }
 
@@ -120,16 +122,16 @@ template <class T, class Device>
 partition::gemm_choice gemm_plan<T, Device>::chosen(const partition::gemm_problem& p,
                                                     const gemm_options& options) {
   if (options.schedule && !partition::is_schedule(*options.schedule))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"gemm: an axis partitions one of the three indices, not two as in ", *options.schedule});
   constexpr global_index least = (global_index{1} << 20) / sizeof(T);
   const global_index given = static_cast<global_index>(options.memory.value_or(0) / sizeof(T));
   const auto choice = partition::choose(
       p, options.memory ? given : std::max(partition::elements_of(p), least), options.schedule);
   if (options.memory && choice.buffered > given)
-    throw_error<error>({"gemm: C of ", p.c.shape(), " needs at least ",
-                        static_cast<std::size_t>(choice.buffered) * sizeof(T), " bytes for buffers, not ",
-                        *options.memory});
+    base::throw_error<error>({"gemm: C of ", p.c.shape(), " needs at least ",
+                              static_cast<std::size_t>(choice.buffered) * sizeof(T),
+                              " bytes for buffers, not ", *options.memory});
   return choice;
 }
 
@@ -168,7 +170,8 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
     predicted_ += received(op, partition::rank_in_group(m, reduce, at), m.size(reduce));
   }
   if (choice_.sums.scatter.empty() && !choice_.sums.redistributes) return;
-  sums_ = std::make_unique<detail::partial_products<T, Device>>(mesh_, problem_, blocks, choice_.sums);
+  sums_ =
+      std::make_unique<algebra::detail::partial_products<T, Device>>(mesh_, problem_, blocks, choice_.sums);
   predicted_ += sums_->predicted();
   if (choice_.sums.redistributes)
     c_ = plan(
@@ -185,9 +188,9 @@ void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, c
       return base::sentence_of(
           {of_transpose ? "the transpose of " : "", name, " of ", x.shape(), ", ", x.axes});
     };
-    throw_error<shape_error>({"gemm planned for ", shown(planned, transposed), ", was given ",
-                              shown(given.blocks, given.transposed),
-                              "; shapes, layouts and blockings must match the plan"});
+    base::throw_error<shape_error>({"gemm planned for ", shown(planned, transposed), ", was given ",
+                                    shown(given.blocks, given.transposed),
+                                    "; shapes, layouts and blockings must match the plan"});
   };
   require("A", a, problem_.a, problem_.transposed_a);
   require("B", b, problem_.b, problem_.transposed_b);
@@ -195,7 +198,7 @@ void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, c
   const auto empty = [](const auto& x) { return x.local.rows == 0 || x.local.cols == 0; };
   for (const operand* x : {&a, &b})
     if (x->local.data == c.local.data && !empty(*x) && !empty(c))
-      throw_error<shape_error>({"gemm: C of ", c.blocks.shape(), " must not be the memory of A or B"});
+      base::throw_error<shape_error>({"gemm: C of ", c.blocks.shape(), " must not be the memory of A or B"});
 }
 
 template <class T, class Device>
@@ -236,7 +239,7 @@ void gemm_plan<T, Device>::move_sums(T beta, matrix_view<T> c) {
   const matrix_view<const T> sums = sums_->sums();
   c_->start(0, sums);
   if (beta == 0) return c_->finish(0, sums, c);
-  local::chunked::zip(mesh_.queue(), linear_combination<T>{1, beta}, c_->finish(0, sums),
+  local::chunked::zip(mesh_.queue(), base::linear_combination<T>{1, beta}, c_->finish(0, sums),
                       matrix_view<const T>(c), c);
 }
 
@@ -247,14 +250,14 @@ std::string gemm_plan<T, Device>::explain() const {
     if (r.group.empty()) return base::sentence_of({name, " stays"});
     return base::sentence_of(
         {name, r.kind == partition::movement::all_gather ? " is gathered along " : " is redistributed along ",
-         name_of(r.group)});
+         partition::name_of(r.group)});
   };
   const auto& [scatter, reduce, redistributes] = choice_.sums;
   const auto [along, count] = choice_.blocks.stages;
   std::string in_stages, sums;
-  if (count > 1) in_stages = base::sentence_of({", in ", count, " stages along ", name_of(along)});
-  if (!scatter.empty()) sums += ", partial sums are reduce-scattered along " + name_of(scatter);
-  if (!reduce.empty()) sums += ", sums are all-reduced along " + name_of(reduce);
+  if (count > 1) in_stages = base::sentence_of({", in ", count, " stages along ", partition::name_of(along)});
+  if (!scatter.empty()) sums += ", partial sums are reduce-scattered along " + partition::name_of(scatter);
+  if (!reduce.empty()) sums += ", sums are all-reduced along " + partition::name_of(reduce);
   if (redistributes) sums += ", C is redistributed";
   return base::sentence_of({"C of ", problem_.c.shape(), " with ", choice_.blocks.axes, ": ",
                             moved("A", routes.a), ", ", moved("B", routes.b), in_stages, sums,

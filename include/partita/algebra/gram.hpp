@@ -6,7 +6,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// x(i, j) on and above the diagonal, x(j, i) below it.
 template <class T>
@@ -16,7 +16,7 @@ struct mirrored_upper {
   constexpr T operator()(local_index i, local_index j, T here) const { return j < i ? x(j, i) : here; }
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// G = X^T X (f x f) of X (n x f), on every rank; symmetric bit for bit.
 ///
@@ -30,7 +30,8 @@ dense<T, replicated, Device> gram(const dense<T, L, Device>& x,
   const matrix_shape square{x.shape().cols, x.shape().cols};
   dense<T, replicated, Device> sum(x.mesh(), square), result(x.mesh(), square);  // (f, f)
   gemm(T(1), transposed(x), x, T(0), sum, {partition::gemm_schedule{{}, {}, x.layout().used()}});
-  transform_indexed(x.mesh().queue(), detail::mirrored_upper<T>{sum.local()}, sum.local(), result.local());
+  transform_indexed(x.mesh().queue(), algebra::detail::mirrored_upper<T>{sum.local()}, sum.local(),
+                    result.local());
   return result;
 }
 

@@ -7,7 +7,7 @@
 #include "partita/local/kernels.hpp"
 #include "partita/transfer/in_edges.hpp"
 
-namespace partita {
+namespace partita::algebra {
 
 /// e(v, u, h) = sum over the columns j of head h of y(v, j) x(u, j) for the in-edges of own vertices, in the
 /// order of in_edges::own_rows (in-edges x heads); Y and X (n x f) in vertex_rows, heads side by side.
@@ -20,7 +20,7 @@ class in_edge_sddmm_plan {
   using matrix = dense<T, vertex_rows, Device>;
 
   /// For `heads` heads of `head_width` columns each.
-  in_edge_sddmm_plan(const in_edges<T, Device>& edges, local_index heads, local_index head_width)
+  in_edge_sddmm_plan(const transfer::in_edges<T, Device>& edges, local_index heads, local_index head_width)
       : slice_{heads, head_width, 0},
         halo_(edges.make_halo()),
         rows_(edges.own_rows(halo_)),
@@ -44,10 +44,10 @@ class in_edge_sddmm_plan {
   global_index width() const { return global_index{slice_.heads} * slice_.head_width; }
 
   local::head_slice slice_;
-  halo<T, Device> halo_;
+  transfer::halo<T, Device> halo_;
   local::csr_tiles<T, Device> rows_;    ///< a pattern: one tile without values
   local::entry_passes<Device> passes_;  ///< over its parts
   buffer<T, Device> table_;
 };
 
-}  // namespace partita
+}  // namespace partita::algebra

@@ -9,7 +9,7 @@
 
 #include "partita/algebra/reductions.hpp"
 
-namespace partita::nn {
+namespace partita::algebra {
 
 /// The labels of this rank's rows of a vertex_rows matrix; -1 for vertices that are not counted.
 template <class Device>
@@ -23,7 +23,7 @@ class vertex_labels {
     std::vector<local_index> values;
     global_index count[] = {0};
     for (global_index v = mine.begin; v < mine.end; ++v) {
-      values.push_back(to_local(label(v) + 1, "a label") - 1);
+      values.push_back(base::to_local(label(v) + 1, "a label") - 1);
       count[0] += values.back() >= 0;
     }
     m.whole().all_reduce(count);
@@ -44,7 +44,7 @@ namespace detail {
 
 inline void require_counted(global_index counted, matrix_shape logits) {
   if (counted < 1)
-    throw_error<error>({"a loss averages over counted vertices, but logits of ", logits, " have none"});
+    base::throw_error<error>({"a loss averages over counted vertices, but logits of ", logits, " have none"});
 }
 
 }  // namespace detail
@@ -64,7 +64,7 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
       std::vector<double> losses(static_cast<std::size_t>(logits.local().rows));
       row_losses(m.queue(), logits.local(), labels.data(), scale, gradient.local(), losses.data());
       const matrix_view<const double> all{losses.data(), logits.local().rows, 1};
-      return partita::detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows) /
+      return partita::algebra::detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows) /
              static_cast<double>(labels.counted());
     }
   double total[] = {local::chunked::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
@@ -123,4 +123,4 @@ double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }
 
-}  // namespace partita::nn
+}  // namespace partita::algebra

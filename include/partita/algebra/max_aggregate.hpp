@@ -14,7 +14,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// dH on a reproducible mesh: table rows of gradients as sums of double on a common grid, which their owners
 /// add up.
@@ -24,7 +24,7 @@ namespace detail {
 template <class T, class Device>
 class exact_max_gradient {
  public:
-  exact_max_gradient(const in_edges<T, Device>& rows, local_index table_rows)
+  exact_max_gradient(const transfer::in_edges<T, Device>& rows, local_index table_rows)
       : mesh_(rows.mesh()),
         terms_(rows.vertices().size()),
         halo_(rows.template make_halo<double>()),
@@ -58,12 +58,12 @@ class exact_max_gradient {
  private:
   mesh<Device> mesh_;
   global_index terms_;
-  halo<double, Device> halo_;
+  transfer::halo<double, Device> halo_;
   local_index table_rows_;
   buffer<double, Device> table_, sums_;
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// Y(v, j) = max over u->v of H(u, j), or 0 if v has no in-edges (n x f, n x f); H and Y in vertex_rows. Edge
 /// values are ignored. Ties go to the neighbour with the smallest global index, at any number of ranks, and
@@ -82,7 +82,7 @@ class max_aggregation {
   using matrix = dense<T, vertex_rows, Device>;
 
   max_aggregation(const sparse<T, dynamic_layout, Device>& edges, global_index width)
-      : max_aggregation(edges, in_edges<T, Device>(edges.stored_for("max_aggregation")), width) {}
+      : max_aggregation(edges, transfer::in_edges<T, Device>(edges.stored_for("max_aggregation")), width) {}
 
   void forward(const matrix& h, matrix& y) {
     require(h);
@@ -127,11 +127,11 @@ class max_aggregation {
  private:
   /// Renumbering columns to table rows keeps the order of global columns within a row, so that the kernel,
   /// which takes the first of equals, picks the smallest global index.
-  max_aggregation(const sparse<T, dynamic_layout, Device>& edges, const in_edges<T, Device>& rows,
+  max_aggregation(const sparse<T, dynamic_layout, Device>& edges, const transfer::in_edges<T, Device>& rows,
                   global_index width)
       : mesh_(edges.mesh()),
         vertices_(edges.row_blocking()),
-        width_(to_local(width, "the width of a maximum")),
+        width_(base::to_local(width, "the width of a maximum")),
         halo_(rows.make_halo()),
         rows_(rows.own_rows(halo_)),
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
@@ -145,8 +145,9 @@ class max_aggregation {
 
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
-      throw_error<shape_error>({"a maximum over neighbours of ", matrix_shape{vertices_.size(), width_},
-                                " was given a matrix of ", x.shape(), "; shape and row blocking must match"});
+      base::throw_error<shape_error>({"a maximum over neighbours of ", matrix_shape{vertices_.size(), width_},
+                                      " was given a matrix of ", x.shape(),
+                                      "; shape and row blocking must match"});
   }
   matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
@@ -154,13 +155,14 @@ class max_aggregation {
   mesh<Device> mesh_;
   blocking vertices_;
   local_index width_;
-  halo<T, Device> halo_;
+  transfer::halo<T, Device> halo_;
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
   local::entry_passes<Device> passes_;  ///< over the parts of rows_
   struct no_exact_gradient {};
-  std::conditional_t<local::sums_exactly<Device>, std::optional<detail::exact_max_gradient<T, Device>>,
+  std::conditional_t<local::sums_exactly<Device>,
+                     std::optional<algebra::detail::exact_max_gradient<T, Device>>,
                      no_exact_gradient>
       exact_;  ///< on a reproducible mesh
 };

@@ -14,7 +14,7 @@
 #include "partita/algebra/chunk_lists.hpp"
 #include "partita/local/pass.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// Needed rows of X, in one all-to-all for each step; or, the other way, sums for the needed rows, which
 /// travel when the last chunk has added to them and which their owners add when all of a block have arrived,
@@ -121,4 +121,4 @@ class needed_exchange final : public row_traffic<T> {
   std::array<request, 2> requests_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

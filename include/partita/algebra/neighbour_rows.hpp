@@ -8,14 +8,14 @@
 #include "partita/algebra/dropout.hpp"
 #include "partita/transfer/in_edges.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The in-edges of own vertices, or their out-edges: rows of a pattern whose columns are rows of a table of
 /// own and needed vertices.
 template <class T, class Device>
 class neighbour_rows {
  public:
-  explicit neighbour_rows(const in_edges<T, Device>& rows)
+  explicit neighbour_rows(const transfer::in_edges<T, Device>& rows)
       : mesh_(rows.mesh()), halo_(rows.make_halo()), pattern_(rows.own_rows(halo_)) {
     std::vector<global_index> vertices;
     for (global_index v = rows.own().begin; v < rows.own().end; ++v) vertices.push_back(v);
@@ -39,15 +39,15 @@ class neighbour_rows {
   auto parts() const { return pattern_.parts(0); }
   const local_index* columns_of(const local::csr_slice<T>& part) const { return pattern_.columns_of(part); }
   /// The mask for rows of the table in place of vertices.
-  dropped<T> keep(const dropout_mask& mask) const {
+  base::dropped<T> keep(const dropout_mask& mask) const {
     return dropout_mask{mask.probability, mask.key, vertices_.data()}.template function<T>();
   }
 
  private:
   mesh<Device> mesh_;
-  halo<T, Device> halo_;
+  transfer::halo<T, Device> halo_;
   local::csr_tiles<T, Device> pattern_;    ///< one tile without values
   buffer<global_index, Device> vertices_;  ///< of the rows of a table
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -8,6 +8,8 @@
 
 namespace partita {
 
+namespace algebra {
+
 /// A reference to X (n x f), which must outlive it. `constant`: X has the same entries in every pass, so that
 /// results depending on X alone are computed once.
 template <class T, class Device>
@@ -42,31 +44,33 @@ class operand {
   bool constant_;
 };
 
+}  // namespace algebra
+
 /// The operations of row_products.hpp for any kind of X; for slices, collective over their ranks.
 template <class T, class Device>
-void gemm(const operand<T, Device>& x, const dense<T, replicated, Device>& w,
+void gemm(const algebra::operand<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   x.visit([&](const auto& h) { gemm(h, w, y, e); });
 }
+namespace algebra {
+
 template <class T, class Device>
 void weight_gradient_part(const operand<T, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   x.visit([&](const auto& h) { weight_gradient_part(h, g, dw, dbias); });
 }
+
+}  // namespace algebra
 template <class T, class Device>
-void copy(const operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
+void copy(const algebra::operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   x.visit([&](const auto& h) { copy(h, y); });
 }
 namespace algebra {
 
 template <class T, class Device>
 [[noreturn]] void copy(const column_slices<T, Device>& x, const dense<T, vertex_rows, Device>&) {
-  throw_error<error>({"a matrix of ", x.shape(), " whose columns are cut cannot be written out"});
+  base::throw_error<error>({"a matrix of ", x.shape(), " whose columns are cut cannot be written out"});
 }
-
-}  // namespace algebra
-
-namespace algebra {
 
 /// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view; of
 /// slices, those of their targets.
@@ -88,15 +92,13 @@ class first_rows_operand {
   operand<T, Device> part(const column_slices<T, Device>& x, const blocking&) { return x.targets(); }
   operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"the first ", rows.size(), " rows of a sparse X of ", x.shape(), " cannot be viewed; make X dense"});
   }
 
   std::optional<dense<T, vertex_rows, Device>> view_;
   std::optional<operand<T, Device>> rows_;
 };
-
-}  // namespace algebra
 
 /// X as a dense matrix; a sparse X is expanded into a matrix that is kept.
 template <class T, class Device>
@@ -123,5 +125,7 @@ class dense_operand {
 
   std::optional<matrix> written_out_;
 };
+
+}  // namespace algebra
 
 }  // namespace partita

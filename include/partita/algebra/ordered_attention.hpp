@@ -13,7 +13,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// What the score of an edge is made of: for in-edges `source` has rows of a table, the others own vertices;
 /// for out-edges it is the other way round.
@@ -33,7 +33,7 @@ struct score_values {
 template <class T>
 struct score_gradient {
   score_values<T> values;
-  dropped<T> keep;
+  base::dropped<T> keep;
   local_index first_row;
   T slope;
   bool drops, transposed;
@@ -49,7 +49,9 @@ struct score_gradient {
   }
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
+
+namespace algebra {
 
 /// Z_k = alpha Z_(k-1), k = 1..K, Z_0 = X (all n x w), and the gradients of X and of the scalars (n x 2
 /// heads), for alpha as in edge_scores: each sum is in double, over a whole row, in the order of the global
@@ -68,13 +70,13 @@ class ordered_attention {
   using matrix = dense<T, vertex_rows, Device>;
 
   /// `rows`: those of a; `head_width`: columns per head, of X if heads are averaged.
-  ordered_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+  ordered_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                     const score_shape& shape, local_index head_width, int hops)
       : mesh_(a.mesh()),
         shape_(shape),
         slice_{shape.averaged ? 1 : shape.heads, head_width, 0},
         in_(rows),
-        out_(in_edges<T, Device>(transposed(a).stored_for("attention"))),
+        out_(transfer::in_edges<T, Device>(transposed(a).stored_for("attention"))),
         log_sums_(of_rows(shape.heads)),
         dots_(of_rows(shape.heads)),
         targets_(of_rows(2 * shape.heads)) {
@@ -280,5 +282,7 @@ class ordered_attention {
   std::deque<matrix> between_gradients_;
   dropout_mask mask_;
 };
+
+}  // namespace algebra
 
 }  // namespace partita

@@ -10,7 +10,7 @@
 #include "partita/partition/gemm_choice.hpp"
 #include "partita/transfer/block_exchange.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The products of blocks under a schedule that sums over ranks, stage by stage: computed in the order in
 /// which they are reduce-scattered, so that nothing is packed.
@@ -52,7 +52,7 @@ class partial_products {
     const stage_sums& s = stages_[stage];
     const auto& q = mesh_.queue();
     const matrix_view<T> target = transfer::part_of(c, problem_.c.block(mesh_.at()), s.owned);
-    const linear_combination<T> add{1, beta};
+    const base::linear_combination<T> add{1, beta};
     const auto size = static_cast<std::size_t>(s.owned.size());
     if (s.in_place) {
       const matrix_view<T> mine = transfer::view_of(product_.data() + s.own_piece, s.owned);
@@ -136,4 +136,4 @@ class partial_products {
   buffer<T, Device> product_, summed_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -10,7 +10,7 @@
 #include "partita/algebra/product_stages.hpp"
 #include "partita/local/chunked_products.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// What a plan says of itself. `accumulates`, `finishes`: whether products can be added to Y, and the
 /// epilogue follow, in the pass that multiplies. `words_of_x`: of the words predicted, those that are numbers
@@ -133,7 +133,7 @@ class staged_product final : public product<T, Stored> {
   product_stages<T, Device, Sum, Stored> stages_;
   global_index terms_;
   bool exact_;
-  spmm_product<T, Device> product_;
+  local::spmm_product<T, Device> product_;
   local::entry_passes<Device> passes_;
   buffer<Sum, Device> exact_sums_;
 };
@@ -174,12 +174,12 @@ std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Devi
   };
   if constexpr (!std::is_same_v<Stored, T>) {
     if (a.mesh.reproducible())
-      throw_error<error>({"spmm: A of ", matrix_shape{a.rows.size(), a.cols.size()},
-                          " cannot multiply an X of bfloat16 on a reproducible mesh"});
+      base::throw_error<error>({"spmm: A of ", matrix_shape{a.rows.size(), a.cols.size()},
+                                " cannot multiply an X of bfloat16 on a reproducible mesh"});
   } else if constexpr (local::sums_exactly<Device>) {
     if (a.mesh.reproducible()) return make(double());
   }
   return make(T());
 }
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -9,7 +9,7 @@
 #include "partita/algebra/chunk_lists.hpp"
 #include "partita/algebra/spmm_cost.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The values a product multiplies with: A's own, or an array of values for the entries of its tiles.
 enum class entry_values : std::uint8_t { own, given };
@@ -122,7 +122,7 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
           ? static_cast<int>(chunks_in_effect(m, options_.chunks,
                                               static_cast<std::size_t>(cost.most_needed(options_)) * bytes))
           : 1;
-  width_ = to_local(columns().size(), "the width of a dense block");
+  width_ = base::to_local(columns().size(), "the width of a dense block");
   const local::csr_tiles<T, Device>& multiplied = plan_blocks(cost.multiplied(options_));
   if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) {
     lists_ = std::make_shared<const chunk_lists<Device>>(
@@ -171,4 +171,4 @@ void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) 
   if (sums_go() && (merges_ || ranks == 1)) stages_.push_back({own});
 }
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

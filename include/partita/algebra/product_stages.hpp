@@ -47,7 +47,7 @@
 #include "partita/algebra/product_plan.hpp"
 #include "partita/base/function_reference.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// The products of this rank's blocks and what travels beside them. `Stored`: the numbers of X; `Sum`: those
 /// of the sums. Each travels as such.
@@ -157,4 +157,4 @@ void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored
   }
 }
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

@@ -14,8 +14,8 @@ T sum(const dense<T, L, Device>& x, std::source_location where = std::source_loc
   const comm::call_site scope(where);
   if constexpr (local::sums_exactly<Device>)
     if (x.mesh().reproducible())
-      return static_cast<T>(
-          detail::exact_total<T>(x.mesh(), x.layout().used(), x.local(), x.shape().rows * x.shape().cols));
+      return static_cast<T>(algebra::detail::exact_total<T>(x.mesh(), x.layout().used(), x.local(),
+                                                            x.shape().rows * x.shape().cols));
   T total[] = {static_cast<T>(local::chunked::sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -28,9 +28,9 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+    base::throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if constexpr (local::sums_exactly<Device>)
-    if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
+    if (x.mesh().reproducible()) return algebra::detail::exact_column_sums(x, sums.values());
   fill(x.mesh().queue(), T(0), sums.local());
   local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
@@ -40,12 +40,12 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
 /// sums(i, 0) = sum over j of x(i, j), n x 1 with the row blocking of x. Collective over the mesh. What
 /// travels: an all-reduce of one element per row over the ranks that share the row. Throws shape_error.
 template <class T, layout L, class Device>
-void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums,
+void row_sums(const dense<T, L, Device>& x, dense<T, partition::rows_of(L), Device>& sums,
               std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
+  if (sums.layout() != partition::rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
-    throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+    base::throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_sums of cut rows");
   local::chunked::row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
@@ -60,7 +60,7 @@ template <class T, layout L, class Device>
 void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  detail::require_same_blocks("row_softmax", x, y);
+  algebra::detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
   if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_softmax of cut rows");
   const auto& group = x.mesh().along(x.layout().cols);

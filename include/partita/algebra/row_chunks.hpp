@@ -11,7 +11,7 @@
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 
-namespace partita {
+namespace partita::algebra {
 
 /// Y = A X (m x f = m x k times k x f), chunk by chunk of consecutive rows of A with about equally many
 /// entries, for an A that is not partitioned on its mesh: every rank multiplies its columns of X. Products
@@ -25,9 +25,9 @@ class row_chunks {
   row_chunks(const sparse<T, dynamic_layout, Device>& a, std::size_t count)
       : queue_(a.mesh().queue()), a_(a.local()), cols_(a.shape().cols) {
     if (!fits(a))
-      throw_error<shape_error>({"chunks of the rows of A of ", a.shape(),
-                                " need all of A on every rank, not ", a.layout(), " on mesh ",
-                                a.mesh().shape()});
+      base::throw_error<shape_error>({"chunks of the rows of A of ", a.shape(),
+                                      " need all of A on every rank, not ", a.layout(), " on mesh ",
+                                      a.mesh().shape()});
     const local::entry_lists entries = a_->entries(queue_);
     cut(entries, std::max<std::size_t>(count, 1));
     for (const interval r : rows_) needed_.push_back(columns_of(entries, r));
@@ -43,9 +43,9 @@ class row_chunks {
     };
     const matrix_view<T> mine = of_chunk(y);
     if (beta != 0)
-      local::chunked::zip(queue_, linear_combination<T>{alpha, beta}, mine, of_chunk(z), mine);
+      local::chunked::zip(queue_, base::linear_combination<T>{alpha, beta}, mine, of_chunk(z), mine);
     else if (alpha != 1)
-      local::chunked::transform(queue_, scaled<T>{alpha}, mine, mine);
+      local::chunked::transform(queue_, base::scaled<T>{alpha}, mine, mine);
   }
 
   /// Whether every rank has all entries of A.
@@ -129,4 +129,4 @@ class row_chunks {
   local::entry_passes<Device> passes_;
 };
 
-}  // namespace partita
+}  // namespace partita::algebra

@@ -16,7 +16,7 @@ namespace partita {
 /// `automatic` minimises what the busiest rank receives.
 enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware };
 
-namespace detail {
+namespace algebra::detail {
 
 /// Rows of X come before a product's kernels, or sums of rows of Y go after them.
 enum class row_flow : std::uint8_t { rows_come, sums_go };
@@ -106,6 +106,6 @@ class whole_exchange final : public row_traffic<T> {
   std::array<request, 2> requests_;
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 }  // namespace partita

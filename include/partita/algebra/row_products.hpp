@@ -16,15 +16,15 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// Throws shape_error unless y (n x b) is x (n x a) times a x b, with the same row blocking.
 template <class X, class Y>
 void require_row_product(const char* what, const X& x, matrix_shape weight, const Y& y) {
   if (x.row_blocking() == y.row_blocking() && x.shape().cols == weight.rows && y.shape().cols == weight.cols)
     return;
-  throw_error<shape_error>({what, ": X of ", x.shape(), " times ", weight, " does not fit Y of ", y.shape(),
-                            "; shapes and row blockings must match"});
+  base::throw_error<shape_error>({what, ": X of ", x.shape(), " times ", weight, " does not fit Y of ",
+                                  y.shape(), "; shapes and row blockings must match"});
 }
 
 /// x where h > 0, else 0.
@@ -38,7 +38,7 @@ struct where_positive {
 /// Dropout of an entry of a part of X, or of X^T.
 template <class T>
 struct dropped_entry {
-  dropped<T> drop;
+  base::dropped<T> drop;
   global_index first_row;  // of the block
   local_index part_row;    // of the part
   bool transposed;
@@ -47,14 +47,14 @@ struct dropped_entry {
   }
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// Y = drop(clamp(X W + beta Y + bias)), see epilogue (n x b = n x a times a x b). Throws shape_error.
 template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
-  detail::require_row_product("gemm", x, w.shape(), y);
-  const local::spmm_epilogue<T> end = detail::epilogue_of_block(T(1), e, y);
+  algebra::detail::require_row_product("gemm", x, w.shape(), y);
+  const local::spmm_epilogue<T> end = algebra::detail::epilogue_of_block(T(1), e, y);
   if constexpr (local::sums_exactly<Device>)
     if (y.mesh().reproducible()) {
       ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, end.bias, e.relu, e.beta, y.local());
@@ -67,8 +67,8 @@ void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Dev
 template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
-  detail::require_row_product("gemm", x, w.shape(), y);
-  const local::spmm_epilogue<T> end = detail::epilogue_of_block(T(1), e, y);
+  algebra::detail::require_row_product("gemm", x, w.shape(), y);
+  const local::spmm_epilogue<T> end = algebra::detail::epilogue_of_block(T(1), e, y);
   if constexpr (local::sums_exactly<Device>)
     if (y.mesh().reproducible()) {
       for (const local::csr_slice<T>& part : x.parts())
@@ -87,13 +87,15 @@ template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, replicated, Device> w,
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
   const matrix_shape shape{w.matrix.shape().cols, w.matrix.shape().rows};
-  detail::require_row_product("gemm", g, shape, y);
+  algebra::detail::require_row_product("gemm", g, shape, y);
   if constexpr (local::sums_exactly<Device>)
     if (y.mesh().reproducible())
       return ordered_gemm<T>(y.mesh().queue(), g.local(), w.matrix.local(), true, nullptr, false, beta,
                              y.local());
   local::chunked::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
+namespace algebra {
+
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). Throws shape_error.
 template <class T, class Device>
@@ -114,7 +116,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
 template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+    base::throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if constexpr (local::sums_exactly<Device>)
     if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
   local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data);
@@ -169,13 +171,15 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
     local::chunked::spmm(q, x.passes(), 0, part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
+}  // namespace algebra
+
 /// Y = dropout(X); Y was made by x.like().
 template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
   const auto drop = [&](const local::csr_slice<T>& part, std::span<T> values, bool transposed) {
     const global_index first_row = x.row_range().begin;
     edge_apply(x.mesh().queue(), part.entries, 1,
-               detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
+               algebra::detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
                part.entries.values, part.values_in(values.data(), 1));
   };
   for (const local::csr_slice<T>& part : x.parts()) drop(part, y.row_values(), false);
@@ -186,7 +190,7 @@ void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const d
 template <class T, class Device>
 void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"copy needs operands of the same shape and blockings, not ", x.shape(), " and ", y.shape()});
   for (const local::csr_slice<T>& part : x.parts())
     sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));

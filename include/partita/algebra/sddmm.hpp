@@ -75,8 +75,8 @@ class sddmm_plan {
   }
   const communicator& along_slices() const { return schedule_->pattern().mesh().along(summed_axes()); }
 
-  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
-  detail::spread_rows<T, Device> spread_;
+  std::shared_ptr<algebra::detail::edge_schedule<T, Device>> schedule_;
+  algebra::detail::spread_rows<T, Device> spread_;
 };
 
 }  // namespace partita

@@ -15,7 +15,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// For the types only; layouts known at run time are assumed to be multipliable.
 template <layout A, layout X>
@@ -24,12 +24,14 @@ inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_
 
 template <class T, layout A, class Device>
 [[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
-  throw_error<shape_error>(
+  base::throw_error<shape_error>(
       {"A of ", a.shape(), " with ", a.layout(), " and X with ", x,
        " cannot be multiplied: the axes that partition A do not match those that partition X"});
 }
 
-}  // namespace detail
+}  // namespace algebra::detail
+
+namespace algebra {
 
 /// The layout in which A multiplies X: X's own if A can multiply it in place, else A's operand layout. Throws
 /// shape_error.
@@ -40,6 +42,8 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
   if (partition::multipliable(a.layout(), named)) return named;
   detail::throw_unfit(a, x);
 }
+
+}  // namespace algebra
 
 /// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A): its
 /// own blocks multiply if it is stored, else those of A, read the other way.
@@ -69,7 +73,7 @@ class spmm_plan {
   spmm_plan(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x, spmm_options options = {},
             std::source_location where = std::source_location::current())
       : spmm_plan(a, x.layout(), columns_of(a, x), options, where) {
-    static_assert(detail::may_be_multipliable<A, X>,
+    static_assert(algebra::detail::may_be_multipliable<A, X>,
                   "these layouts of A and X cannot be multiplied: the axes that partition A do not match "
                   "those that partition X");
   }
@@ -77,8 +81,8 @@ class spmm_plan {
   template <layout A>
   spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {},
             std::source_location where = std::source_location::current())
-      : spmm_plan(comm::call_site(where), detail::multiplied_matrix<T, Device>::of(a), l,
-                  multiplied_layout(a, l), features, options) {}
+      : spmm_plan(comm::call_site(where), algebra::detail::multiplied_matrix<T, Device>::of(a), l,
+                  algebra::multiplied_layout(a, l), features, options) {}
 
   /// y = A x.
   template <layout X, layout Y>
@@ -104,8 +108,8 @@ class spmm_plan {
                   std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
     require(x.layout(), x.row_blocking(), x.col_blocking(), y.layout(), y.row_blocking(), y.col_blocking());
-    detail::require_distinct("spmm", x, y);
-    run(x.local(), detail::epilogue_of_block(alpha, e, y), y.local());
+    algebra::detail::require_distinct("spmm", x, y);
+    run(x.local(), algebra::detail::epilogue_of_block(alpha, e, y), y.local());
   }
 
   /// What (*this)(x, y) will move between near and far memory, by the closed forms of its operations (see
@@ -117,7 +121,7 @@ class spmm_plan {
     far_forecast found;
     auto* const channel = far_of(y.mesh().queue());
     if (channel == nullptr) return found;
-    const far_rehearsal rehearsal(*channel, found);
+    const memory::far_rehearsal rehearsal(*channel, found);
     (*this)(x, y, where);
     return found;
   }
@@ -147,23 +151,23 @@ class spmm_plan {
   template <layout A, layout X>
   static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x) {
     if (x.shape().rows != a.shape().cols)
-      throw_error<shape_error>({"spmm: A of ", a.shape(), " cannot multiply X of ", x.shape()});
+      base::throw_error<shape_error>({"spmm: A of ", a.shape(), " cannot multiply X of ", x.shape()});
     if (!(x.mesh().shape() == a.mesh().shape()))
-      throw_error<shape_error>({"spmm: A of ", a.shape(), " is on mesh ", a.mesh().shape(), ", X of ",
-                                x.shape(), " on mesh ", x.mesh().shape()});
+      base::throw_error<shape_error>({"spmm: A of ", a.shape(), " is on mesh ", a.mesh().shape(), ", X of ",
+                                      x.shape(), " on mesh ", x.mesh().shape()});
     if (!(x.row_blocking() == a.col_blocking()))
-      throw_error<shape_error>({"spmm: the rows of X of ", x.shape(),
-                                " are not in the blocks of the columns of A of ", a.shape(),
-                                "; give both the same blocking"});
+      base::throw_error<shape_error>({"spmm: the rows of X of ", x.shape(),
+                                      " are not in the blocks of the columns of A of ", a.shape(),
+                                      "; give both the same blocking"});
     return x.col_blocking();
   }
-  spmm_plan(const comm::call_site&, const detail::multiplied_matrix<T, Device>& a, layout l, layout inner,
-            const blocking& features, const spmm_options& options);
+  spmm_plan(const comm::call_site&, const algebra::detail::multiplied_matrix<T, Device>& a, layout l,
+            layout inner, const blocking& features, const spmm_options& options);
 
   device_queue<Device> queue_;
   layout layout_, inner_;
   blocking rows_, cols_, features_;
-  std::unique_ptr<detail::product<T, Stored>> product_;
+  std::unique_ptr<algebra::detail::product<T, Stored>> product_;
   transfer::layout_change<T, Device, Stored> change_;
   std::optional<dense<Stored, dynamic_layout, Device>> x_;
   std::optional<dense<T, dynamic_layout, Device>> y_;
@@ -171,16 +175,16 @@ class spmm_plan {
 };
 
 template <class T, class Device, class Stored>
-spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&, const detail::multiplied_matrix<T, Device>& a,
-                                        layout l, layout inner, const blocking& features,
-                                        const spmm_options& options)
+spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&,
+                                        const algebra::detail::multiplied_matrix<T, Device>& a, layout l,
+                                        layout inner, const blocking& features, const spmm_options& options)
     : queue_(a.mesh.queue()),
       layout_(l),
       inner_(inner),
       rows_(a.rows),
       cols_(a.cols),
       features_(features),
-      product_(detail::make_product<Stored>(a, features, inner_, options)),
+      product_(algebra::detail::make_product<Stored>(a, features, inner_, options)),
       change_(a.mesh, a.cols, a.rows, features, l, inner_) {
   if (!change_.travels()) return;
   x_.emplace(a.mesh, inner_, a.cols, features);
@@ -190,16 +194,16 @@ spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&, const detail::mu
 template <class T, class Device, class Stored>
 void spmm_plan<T, Device, Stored>::require(layout x, const blocking& x_rows, const blocking& x_cols, layout y,
                                            const blocking& y_rows, const blocking& y_cols) const {
-  detail::require_operands(rows_, cols_, features_, x_rows, x_cols, y_rows, y_cols);
+  algebra::detail::require_operands(rows_, cols_, features_, x_rows, x_cols, y_rows, y_cols);
   if (x != layout_ || y != layout_)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"spmm planned for X and Y with ", layout_, " was given X with ", x, " and Y with ", y});
 }
 
 template <class T, class Device, class Stored>
 void spmm_plan<T, Device, Stored>::run(matrix_view<const Stored> x, local::spmm_epilogue<T> e,
                                        matrix_view<T> y) {
-  const detail::product_facts facts = product_->facts();
+  const algebra::detail::product_facts facts = product_->facts();
   if (!change_.travels() && facts.finishes) return multiply(x, e, y);
   const local::spmm_epilogue<T> first{.alpha = e.alpha,
                                       .beta = !change_.travels() && facts.accumulates ? e.beta : T(0)};
@@ -207,13 +211,13 @@ void spmm_plan<T, Device, Stored>::run(matrix_view<const Stored> x, local::spmm_
   if (first.beta == e.beta) {
     multiply(x, first, y);
     e.beta = 0;
-    if (e.ends()) detail::finish<T>(queue_, y, e, y);
+    if (e.ends()) algebra::detail::finish<T>(queue_, y, e, y);
     return;
   }
   scratch_.grow(queue_, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
   const matrix_view<T> sums{scratch_.data(), y.rows, y.cols, y.cols};
   multiply(x, first, sums);
-  detail::finish<T>(queue_, sums, e, y);
+  algebra::detail::finish<T>(queue_, sums, e, y);
 }
 
 template <class T, class Device, class Stored>

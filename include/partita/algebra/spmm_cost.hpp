@@ -29,7 +29,7 @@ struct spmm_options {
   local::row_order row_order = local::row_order::automatic;
 };
 
-namespace detail {
+namespace algebra::detail {
 
 /// The partition of Y = A X, or, where sums go, of Y = A^T X: the blocks of A, X and Y, without their
 /// entries.
@@ -77,11 +77,11 @@ inline void require_operands(const blocking& rows, const blocking& cols, const b
                              const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                              const blocking& y_cols) {
   if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
-  throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
-                            matrix_shape{cols.size(), features.size()}, " was given X of ",
-                            matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
-                            matrix_shape{y_rows.size(), y_cols.size()},
-                            "; shapes and blockings must match the plan"});
+  base::throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()},
+                                  " and X of ", matrix_shape{cols.size(), features.size()},
+                                  " was given X of ", matrix_shape{x_rows.size(), x_cols.size()},
+                                  " and Y of ", matrix_shape{y_rows.size(), y_cols.size()},
+                                  "; shapes and blockings must match the plan"});
 }
 
 /// The blocks of A that a rank multiplies, in order.
@@ -283,6 +283,6 @@ class spmm_cost {
   std::vector<local::tile_shape> shapes_, merged_shapes_;
 };
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 }  // namespace partita

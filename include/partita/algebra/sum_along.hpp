@@ -11,14 +11,14 @@
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"
 
-namespace partita::detail {
+namespace partita::algebra::detail {
 
 /// Throws shape_error if a product would overwrite its operand while reading it.
 template <class X, class Y>
 void require_distinct(const char* what, const X& x, const Y& y) {
   const void* const of_x = x.local().data;
   if (of_x == y.local().data && !x.values().empty())
-    throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
+    base::throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
 }
 
 /// Reduce-scatter of partial blocks along one axis: rank q keeps piece q of the rows or columns.
@@ -110,12 +110,13 @@ class partial_sums {
       : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
     const coordinates me = m.at();
     const local_index height =
-        to_local(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
-    const local_index width = to_local(features.block(dense.cols, me).size(), "the width of a dense block");
+        base::to_local(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
+    const local_index width =
+        base::to_local(features.block(dense.cols, me).size(), "the width of a dense block");
     scatters_ = over_depth_ && dense.rows.contains(axis::depth);
     if (wide) {
-      const local_index whole =
-          to_local(features.block(dense.cols - axis_set(axis::col), me).size(), "the width of a matrix");
+      const local_index whole = base::to_local(features.block(dense.cols - axis_set(axis::col), me).size(),
+                                               "the width of a matrix");
       columns_ = std::make_unique<scattered_sum<T, Device>>(
           m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
     }
@@ -186,4 +187,4 @@ class partial_sums {
   buffer<T, Device> finished_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::algebra::detail

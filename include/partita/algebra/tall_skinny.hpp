@@ -28,7 +28,7 @@ struct qr_factors {
 
 }  // namespace algebra
 
-namespace detail {
+namespace algebra::detail {
 
 /// This rank's block of x, in ordinary memory.
 template <class T, layout L, class Device>
@@ -184,7 +184,7 @@ void householder_qr(const dense<T, L, Device>& x, dense<T, L, Device>& q, dense<
   const auto second = std::span(answer).first(of_r.size()),                      // (k, f)
       whole_r = std::span(answer).subspan(of_r.size());                          // (f, f)
   if (!all_finite(whole_r))
-    throw_error<error>(
+    base::throw_error<error>(
         {"qr: X of ", x.shape(), " has elements that are not finite, or columns whose norms overflow"});
 
   buffer<T, Device> right(queue, second.size());  // (k, f)
@@ -205,7 +205,7 @@ algebra::qr_factors<T, L, Device> qr_of_rows(const dense<T, L, Device>& x) {
   return result;
 }
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// X = Q R: Q (n x f) with orthonormal columns in the layout of X, R (f x f) upper triangular with a positive
 /// diagonal on every rank; `auto [q, r] = qr(x)`. Where X's rank is less than f, R has diagonal elements near
@@ -227,9 +227,10 @@ algebra::qr_factors<T, L, Device> qr(const dense<T, L, Device>& x,
                                      std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   if (x.shape().rows < x.shape().cols)
-    throw_error<shape_error>({"qr needs an X with at least as many rows as columns, not of ", x.shape()});
-  if (x.layout().cols.empty()) return detail::qr_of_rows(x);
-  auto wide = detail::qr_of_rows(redistribute(x, partition::full_width(x.layout())));
+    base::throw_error<shape_error>(
+        {"qr needs an X with at least as many rows as columns, not of ", x.shape()});
+  if (x.layout().cols.empty()) return algebra::detail::qr_of_rows(x);
+  auto wide = algebra::detail::qr_of_rows(redistribute(x, partition::full_width(x.layout())));
   return {dense<T, L, Device>(redistribute(wide.q, x.layout())), std::move(wide.r)};
 }
 

@@ -15,7 +15,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace algebra::detail {
 
 /// y(i, j) + alpha[j] x(i, j), for a block of x.
 template <class T>
@@ -49,11 +49,11 @@ struct square_root {
 template <class X, class Y>
 void require_one_number_per_column(const char* what, const X& x, const Y& numbers) {
   if (numbers.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({what, " of ", x.shape(), " needs one number per column in a matrix of ",
-                              matrix_shape{1, x.shape().cols}, ", not of ", numbers.shape()});
+    base::throw_error<shape_error>({what, " of ", x.shape(), " needs one number per column in a matrix of ",
+                                    matrix_shape{1, x.shape().cols}, ", not of ", numbers.shape()});
 }
 
-}  // namespace detail
+}  // namespace algebra::detail
 
 /// The sum over i and j of x(i, j) y(i, j), on every rank; accumulated in double precision on each rank.
 ///
@@ -63,7 +63,7 @@ template <class T, layout X, layout Y, class Device>
 T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
       std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  detail::require_same_blocks("dot", x, y);
+  algebra::detail::require_same_blocks("dot", x, y);
   comm::refuse_reproducible(x.mesh(), "dot");
   T total[] = {local::chunked::dot(x.mesh().queue(), x.local(), y.local())};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
@@ -78,8 +78,8 @@ template <class T, layout X, layout Y, class Device>
 void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, replicated, Device>& products,
          std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  detail::require_same_blocks("dot", x, y);
-  detail::require_one_number_per_column("dot", x, products);
+  algebra::detail::require_same_blocks("dot", x, y);
+  algebra::detail::require_one_number_per_column("dot", x, products);
   comm::refuse_reproducible(x.mesh(), "dot");
   const auto& q = x.mesh().queue();
   fill(q, T(0), products.local());
@@ -94,10 +94,10 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
 template <class T, layout X, class Device>
 T norm(const dense<T, X, Device>& x, std::source_location where = std::source_location::current()) {
   const T squares = dot(x, x, where);
-  const T factor = detail::square_range<T>::factor(squares);
+  const T factor = algebra::detail::square_range<T>::factor(squares);
   if (factor == T(1) || x.shape().rows * x.shape().cols == 0) return std::sqrt(squares);
   dense<T, X, Device> y(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
-  transform(x, y, partita::scaled<T>{factor});
+  transform(x, y, partita::base::scaled<T>{factor});
   return std::sqrt(dot(y, y, where)) / factor;
 }
 
@@ -106,20 +106,20 @@ T norm(const dense<T, X, Device>& x, std::source_location where = std::source_lo
 template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
           std::source_location where = std::source_location::current()) {
-  detail::require_one_number_per_column("norm", x, norms);
+  algebra::detail::require_one_number_per_column("norm", x, norms);
   dot(x, x, norms, where);
   const auto& q = x.mesh().queue();
   std::vector<T> factors(norms.values().size());
   copy(q, std::span<const T>(norms.values()), std::span<T>(factors));
-  std::ranges::transform(factors, factors.begin(), detail::square_range<T>::factor);
+  std::ranges::transform(factors, factors.begin(), algebra::detail::square_range<T>::factor);
   if (x.shape().rows == 0 || std::ranges::count(factors, T(1)) == std::ssize(factors))
-    return transform(norms, norms, detail::square_root{});
+    return transform(norms, norms, algebra::detail::square_root{});
   dense<T, replicated, Device> factor(x.mesh(), norms.shape());
   copy(q, std::span<const T>(factors), factor.values());
   dense<T, X, Device> y(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
   transform_columns(x, factor, y, std::multiplies<>());
   dot(y, y, norms, where);
-  transform(norms, norms, detail::square_root{});
+  transform(norms, norms, algebra::detail::square_root{});
   zip(norms, factor, norms, std::divides<>());
 }
 
@@ -127,22 +127,23 @@ void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
 /// have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 void axpy(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
-  detail::require_same_blocks("axpy", x, y);
-  local::chunked::zip(x.mesh().queue(), linear_combination<T>{alpha, 1}, x.local(), y.local(), y.local());
+  algebra::detail::require_same_blocks("axpy", x, y);
+  local::chunked::zip(x.mesh().queue(), base::linear_combination<T>{alpha, 1}, x.local(), y.local(),
+                      y.local());
 }
 
 /// y(i, j) += alpha(0, j) x(i, j), with one factor per column. X and Y are n x f, alpha is 1 x f, on every
 /// rank. Local; no communication. Throws shape_error.
 template <class T, layout X, layout Y, class Device>
 void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
-  detail::require_same_blocks("axpy", x, y);
-  detail::require_one_number_per_column("axpy", x, alpha);
+  algebra::detail::require_same_blocks("axpy", x, y);
+  algebra::detail::require_one_number_per_column("axpy", x, alpha);
   const auto& q = y.mesh().queue();
   const T* const factors = alpha.local().data + x.col_range().begin;
   local::by_rows(
       q,
       [&](local_index, matrix_view<const T> from, matrix_view<T> to) {
-        transform_indexed(q, detail::plus_scaled_column<T>{factors, from}, to, to);
+        transform_indexed(q, algebra::detail::plus_scaled_column<T>{factors, from}, to, to);
       },
       local::reads(x.local()), local::updates(y.local()));
 }

@@ -91,13 +91,13 @@ inline std::string sentence_of(std::initializer_list<sentence_piece> pieces) {
   return sentence;
 }
 
-}  // namespace base
-
 /// Throws Error with the concatenated pieces as its message. Smaller at the call site than concatenating
 /// strings.
 template <class Error>
 [[noreturn]] void throw_error(std::initializer_list<base::sentence_piece> pieces) {
   throw Error(base::sentence_of(pieces));
 }
+
+}  // namespace base
 
 }  // namespace partita

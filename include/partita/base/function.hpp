@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-namespace partita {
+namespace partita::base {
 
 /// a x.
 template <class T>
@@ -43,4 +43,4 @@ struct larger_of {
   }
 };
 
-}  // namespace partita
+}  // namespace partita::base

@@ -23,14 +23,14 @@ namespace base {
 /// kernels that prefetch a few entries ahead.
 inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>::max() - 1024;
 
-}  // namespace base
-
 /// Narrows a global index. Throws shape_error naming `what` if it does not fit in 32 bits.
 inline local_index to_local(global_index value, const char* what) {
   if (value < 0 || value > std::numeric_limits<local_index>::max())
     throw_error<shape_error>({what, " is ", value, ", which does not fit in a 32-bit local index"});
   return static_cast<local_index>(value);
 }
+
+}  // namespace base
 
 /// Half-open range [begin, end) of global indices.
 struct interval {

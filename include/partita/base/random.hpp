@@ -36,6 +36,8 @@ struct random_key {
   }
 };
 
+namespace base {
+
 /// 64 random bits at position (row, col) of the field with key `word`, from random_key::word().
 constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::int64_t col) {
   return base::mixed_bits(base::mixed_bits(word ^ static_cast<std::uint64_t>(row)) ^
@@ -76,8 +78,6 @@ struct dropped {
   }
   constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
 };
-
-namespace base {
 
 /// Fisher and Yates's shuffle, with `word` from random_key::word().
 template <class T>

@@ -30,7 +30,7 @@ class communicator {
   using vector_of = std::vector<comm::element_of<Range>>;
 
  public:
-  communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
+  communicator(std::shared_ptr<partita::comm::transport> ranks, std::string axis,
                std::shared_ptr<partita::ledger> account = std::make_shared<partita::ledger>())
       : group_(std::make_shared<const comm::detail::rank_group>(
             comm::detail::rank_group{std::move(ranks), std::move(account), std::move(axis)})) {}
@@ -41,7 +41,7 @@ class communicator {
   partita::ledger& ledger() const { return *group_->account; }
   const std::string& axis() const { return group_->axis; }
   /// The underlying transport; operations issued on it directly are not recorded.
-  const std::shared_ptr<partita::transport>& transport() const { return group_->ranks; }
+  const std::shared_ptr<partita::comm::transport>& transport() const { return group_->ranks; }
 
   /// The ranks with the same color, ordered by key, recorded in the ledger under `axis`. Collective over this
   /// group. Communication: an all-gather of colors and keys, not recorded.
@@ -58,7 +58,7 @@ class communicator {
   }
 
   /// The same group, ledger and axis over another transport.
-  communicator with_transport(std::shared_ptr<partita::transport> other) const {
+  communicator with_transport(std::shared_ptr<partita::comm::transport> other) const {
     return {std::move(other), axis(), group_->account};
   }
 
@@ -335,7 +335,7 @@ class communicator {
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
-      throw_error<communication_error>(
+      base::throw_error<communication_error>(
           {describe(describe_operation(kind, comm::element_type_of<T>::value, where)), ": ", blocks.size(),
            " elements cannot be divided evenly among ", size(), " ranks"});
     return ssize(blocks) / size();
@@ -343,16 +343,17 @@ class communicator {
   void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,
                const char* what) const {
     if (ssize(counts) != size())
-      throw_error<communication_error>({describe(op), ": ", counts.size(), " counts for ", size(), " ranks"});
+      base::throw_error<communication_error>(
+          {describe(op), ": ", counts.size(), " counts for ", size(), " ranks"});
     if (comm::offset_of(counts, size()) != elements)
-      throw_error<communication_error>({describe(op), ": the ", what, " has ", elements,
-                                        " elements, the counts say ", comm::offset_of(counts, size())});
+      base::throw_error<communication_error>({describe(op), ": the ", what, " has ", elements,
+                                              " elements, the counts say ", comm::offset_of(counts, size())});
   }
   void require_block(const comm::collective& op, std::span<const global_index> counts,
                      global_index elements) const {
     if (const global_index expected = counts[static_cast<std::size_t>(rank())]; expected != elements)
-      throw_error<communication_error>({describe(op), ": the block of rank ", rank(), " has ", elements,
-                                        " elements, the counts say ", expected});
+      base::throw_error<communication_error>({describe(op), ": the block of rank ", rank(), " has ", elements,
+                                              " elements, the counts say ", expected});
   }
 
   std::shared_ptr<const comm::detail::rank_group> group_;

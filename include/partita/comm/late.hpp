@@ -9,7 +9,7 @@
 
 #include "partita/base/error.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// "2 s" or "200 ms".
 inline std::string text_of(std::chrono::milliseconds time) {
@@ -36,4 +36,4 @@ inline std::string late(int rank, std::chrono::milliseconds limit, std::span<con
                             text_of_ranks(absent), " in ", where});
 }
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

@@ -72,8 +72,6 @@ inline traffic received(const comm::collective& op, int rank, int size) {
   return {};
 }
 
-}  // namespace comm
-
 /// Total for one phase, operation and axis.
 struct ledger_entry {
   std::string phase;
@@ -84,6 +82,8 @@ struct ledger_entry {
   double seconds = 0;
 };
 
+}  // namespace comm
+
 /// Communication record of one rank, shared by all its communicators. Not thread-safe.
 class ledger {
  public:
@@ -92,8 +92,8 @@ class ledger {
   }
 
   /// Adds `e` to the entry with the same phase, operation and axis.
-  void add(const ledger_entry& e) {
-    const auto same = std::ranges::find_if(entries_, [&](const ledger_entry& m) {
+  void add(const comm::ledger_entry& e) {
+    const auto same = std::ranges::find_if(entries_, [&](const comm::ledger_entry& m) {
       return m.kind == e.kind && m.phase == e.phase && m.axis == e.axis;
     });
     if (same == entries_.end()) return entries_.push_back(e);
@@ -106,7 +106,7 @@ class ledger {
   void set_phase(std::string_view phase) { phase_ = phase; }
   const std::string& phase() const { return phase_; }
 
-  const std::vector<ledger_entry>& entries() const { return entries_; }
+  const std::vector<comm::ledger_entry>& entries() const { return entries_; }
   /// Removes the entries and the times of phases.
   void clear() {
     entries_.clear();
@@ -136,12 +136,12 @@ class ledger {
   template <class Keep>
   traffic total(Keep keep) const {
     traffic v;
-    for (const ledger_entry& e : entries_)
+    for (const comm::ledger_entry& e : entries_)
       if (keep(e)) v += e.received;
     return v;
   }
   traffic total() const {
-    return total([](const ledger_entry&) { return true; });
+    return total([](const comm::ledger_entry&) { return true; });
   }
 
  private:
@@ -150,11 +150,13 @@ class ledger {
     double seconds;
   };
 
-  std::vector<ledger_entry> entries_;
+  std::vector<comm::ledger_entry> entries_;
   std::vector<phase_time> times_;
   std::string phase_ = "setup";
   comm::progress observer_;
 };
+
+namespace comm {
 
 /// Sets the phase for the scope of this object, then restores the previous one and adds to the phase's time.
 class phase_scope {
@@ -175,5 +177,7 @@ class phase_scope {
   std::string before_;
   clock::time_point begin_ = clock::now();
 };
+
+}  // namespace comm
 
 }  // namespace partita

@@ -40,7 +40,7 @@ class mesh {
        std::size_t tile_entries = base::max_tile_entries)
       : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries, sums)) {
     if (sums == summation::reproducible && !local::sums_exactly<Device>)
-      throw_error<mesh_error>({"mesh ", shape, ": this device has no reproducible sums, the host has"});
+      base::throw_error<mesh_error>({"mesh ", shape, ": this device has no reproducible sums, the host has"});
   }
 
   /// A mesh of this rank alone, with the queue and the summation of `m`. Where that is reproducible, matrices
@@ -100,7 +100,7 @@ class mesh {
           sums(how),
           memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.places() != world.size())
-        throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
+        base::throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
       at = m.at(world.rank());
     }
 
@@ -110,7 +110,7 @@ class mesh {
     const communicator& along(axis_set s, std::source_location where) {
       if (!memory) return control(s, where);
       return entered(on_place[s.bits], s, [&] {
-        std::shared_ptr<transport>& ranks = place_groups[parting(s).bits];
+        std::shared_ptr<comm::transport>& ranks = place_groups[parting(s).bits];
         if (!ranks) ranks = host_ranks(parting(s), where)->on_memory(memory);
         return ranks;
       });
@@ -127,16 +127,16 @@ class mesh {
    private:
     /// The axes of a set that have more than one rank.
     axis_set parting(axis_set s) const {
-      for (const axis a : all_axes)
+      for (const axis a : partition::all_axes)
         if (shape[a] == 1) s = s - a;
       return s;
     }
-    const std::shared_ptr<transport>& host_ranks(axis_set s, std::source_location where) {
-      std::shared_ptr<transport>& ranks = host_groups[s.bits];
-      if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
+    const std::shared_ptr<comm::transport>& host_ranks(axis_set s, std::source_location where) {
+      std::shared_ptr<comm::transport>& ranks = host_groups[s.bits];
+      if (!ranks && shape.size(s) == 1) ranks = std::make_shared<comm::detail::self_transport>();
       if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
       if (!ranks) {
-        const int color = partition::rank_in_group(shape, every_axis - s, at),
+        const int color = partition::rank_in_group(shape, partition::every_axis - s, at),
                   key = partition::rank_in_group(shape, s, at);
         ranks = world.split(color, key, "", where).transport();
       }
@@ -145,12 +145,13 @@ class mesh {
     /// Returns `made`, first creating it from make() if needed, recorded in the ledger under the name of `s`.
     template <class Make>
     const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
-      if (!made) made = world.with_transport(make()).entered_under(name_of(s));
+      if (!made) made = world.with_transport(make()).entered_under(partition::name_of(s));
       return *made;
     }
 
     std::shared_ptr<comm::device_memory> memory;
-    std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes with several ranks
+    std::array<std::shared_ptr<comm::transport>, 8> host_groups,
+        place_groups;  ///< by the axes with several ranks
     std::array<std::optional<communicator>, 8> on_host, on_place;
   };
 
@@ -163,7 +164,8 @@ namespace comm {
 template <class Device>
 void refuse_reproducible(const mesh<Device>& m, const char* operation) {
   if (m.reproducible())
-    throw_error<error>({operation, " is not available on a reproducible mesh: its sums depend on the mesh"});
+    base::throw_error<error>(
+        {operation, " is not available on a reproducible mesh: its sums depend on the mesh"});
 }
 
 }  // namespace comm

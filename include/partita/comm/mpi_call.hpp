@@ -31,12 +31,13 @@ inline bool is_truncation(int code) { return code != MPI_SUCCESS && error_class(
 /// Throws communication_error naming the call when `code` is not success.
 inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS)
-    throw_error<communication_error>({call, " failed: MPI answers error class ", error_class(code)});
+    base::throw_error<communication_error>({call, " failed: MPI answers error class ", error_class(code)});
 }
 /// Throws communication_error naming the operation when `code` is not success.
 inline void check(int code, const comm::collective& op) {
   if (code != MPI_SUCCESS)
-    throw_error<communication_error>({describe(op), " failed: MPI answers error class ", error_class(code)});
+    base::throw_error<communication_error>(
+        {describe(op), " failed: MPI answers error class ", error_class(code)});
 }
 
 /// Whether this MPI accepts device pointers; false if it does not tell.
@@ -69,7 +70,7 @@ inline MPI_Datatype datatype(comm::element_type type) {
 /// Converts a count or displacement to int. Throws communication_error naming the operation beyond INT_MAX.
 inline int fit(global_index elements, const comm::collective& op) {
   if (elements < 0 || elements > INT_MAX)
-    throw_error<communication_error>(
+    base::throw_error<communication_error>(
         {describe(op), ": MPI counts no more than ", INT_MAX, " elements, not ", elements});
   return static_cast<int>(elements);
 }

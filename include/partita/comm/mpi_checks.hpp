@@ -20,7 +20,7 @@ class checker {
   /// Throws communication_error, the same on every rank, unless all signatures agree.
   void agree(job& all, awaited a) {
     gather(all, a, a.what, all_, all.tag_of(a.number, 0));
-    partita::detail::require_agreement(all_, at_.names);
+    partita::comm::detail::require_agreement(all_, at_.names);
   }
   /// Throws communication_error on a rank whose expected counts differ from those sent.
   void agree_on_counts(job& all, awaited a, const comm::collective& op) {
@@ -33,7 +33,7 @@ class checker {
     const std::vector<global_index> one(all_.size(), 1);
     told.input_counts = told.output_counts = one;
     run(all, a, told, all.tag_of(a.number, 0) + 1);
-    partita::detail::require_counts(op, counts_, at_.rank, at_.names);
+    partita::comm::detail::require_counts(op, counts_, at_.rank, at_.names);
   }
   /// Error text if the incoming message does not match `op`; else empty.
   std::string mismatch_of(const comm::collective& op, const signature& sent) const {

@@ -131,9 +131,9 @@ class exchange final : public in_flight {
     return true;
   }
   [[noreturn]] void disagree(const message& m, const std::string& sent) const {
-    throw_error<communication_error>({"ranks disagree: rank ", at_.name(at_.rank), " expects ", m.count,
-                                      " elements in ", describe(op_), ", rank ", at_.name(m.peer), " sends ",
-                                      sent});
+    base::throw_error<communication_error>({"ranks disagree: rank ", at_.name(at_.rank), " expects ", m.count,
+                                            " elements in ", describe(op_), ", rank ", at_.name(m.peer),
+                                            " sends ", sent});
   }
 
   /// This rank's own block.
@@ -177,9 +177,9 @@ class exchange final : public in_flight {
   void trade() {
     const auto me = static_cast<std::size_t>(at_.rank);
     if (op_.input_counts[me] != op_.output_counts[me])
-      throw_error<communication_error>({describe(op_), ": rank ", at_.name(at_.rank), " sends ",
-                                        op_.input_counts[me], " elements to itself and expects ",
-                                        op_.output_counts[me]});
+      base::throw_error<communication_error>({describe(op_), ": rank ", at_.name(at_.rank), " sends ",
+                                              op_.input_counts[me], " elements to itself and expects ",
+                                              op_.output_counts[me]});
     place_blocks(op_.output_counts);
     for (int d = 1; d < at_.size; ++d) {
       const auto q = static_cast<std::size_t>(rank_before(d));

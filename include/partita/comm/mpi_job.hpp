@@ -182,7 +182,7 @@ class job {
       }
       told_.require_possible(a, operation.next());
       if (const int rank = node_.ended(); rank >= 0)
-        throw_error<communication_error>({"rank ", rank, " has died; this one was in ", a.what.text()});
+        base::throw_error<communication_error>({"rank ", rank, " has died; this one was in ", a.what.text()});
       if (now - begin > options_.time_limit)
         if (const std::vector<int> missing = operation.missing(); !missing.empty())
           told_.fail_late(a, options_.time_limit, missing, now - options_.time_limit * 3 / 4);

@@ -15,7 +15,7 @@
 
 namespace partita::mpi::detail {
 
-using partita::detail::signature;
+using partita::comm::detail::signature;
 
 /// Count of the operations that this rank has started on a group, or of messages with one tag between two of
 /// its ranks. All ranks number them in the same order.
@@ -46,7 +46,7 @@ struct awaited {
   std::source_location where;
   std::string_view axis{};  ///< of the group
 
-  std::string text() const { return what.text() + partita::detail::text_of_group(axis); }
+  std::string text() const { return what.text() + partita::comm::detail::text_of_group(axis); }
 };
 
 /// Operations started by this rank, and the latest notices of the others.
@@ -113,10 +113,10 @@ class notices {
       if (found == heard_.end() || found->second.has_started(a.series, a.number)) continue;
       const notice& said = found->second.said;
       if (said.left != 0)
-        throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
+        base::throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
       if (next == q && said.next == rank_ && !has_started(said.series, said.number))
-        throw_error<communication_error>({"ranks wait for each other: rank ", q, " in ", said.what.text(),
-                                          ", rank ", rank_, " in ", a.what.text()});
+        base::throw_error<communication_error>({"ranks wait for each other: rank ", q, " in ",
+                                                said.what.text(), ", rank ", rank_, " in ", a.what.text()});
     }
   }
   /// Throws: this rank has waited in `a` for longer than `limit` for messages of the ranks `missing`. It
@@ -129,7 +129,7 @@ class notices {
       if (const auto found = heard_.find(q); found != heard_.end() && found->second.at > lately &&
                                              !found->second.has_started(a.series, a.number))
         elsewhere += "; rank " + std::to_string(q) + " waits in " + found->second.said.what.text();
-    throw communication_error(partita::detail::late(rank_, limit, absent, a.text()) + elsewhere);
+    throw communication_error(partita::comm::detail::late(rank_, limit, absent, a.text()) + elsewhere);
   }
   /// Throws if another rank waits in an operation that does not match this rank's.
   void require_same_operations() const {
@@ -137,7 +137,7 @@ class notices {
       const auto found = other.said.left != 0 ? series_.end() : series_.find(other.said.series);
       const signature* mine = found == series_.end() ? nullptr : found->second.at(other.said.number);
       if (mine != nullptr && !mine->agrees_with(other.said.what))
-        throw communication_error(partita::detail::disagreement(q, other.said.what, rank_, *mine));
+        throw communication_error(partita::comm::detail::disagreement(q, other.said.what, rank_, *mine));
     }
   }
 

@@ -13,7 +13,7 @@
 namespace partita::mpi {
 
 /// The transport over MPI.
-class mpi_transport final : public transport, public std::enable_shared_from_this<mpi_transport> {
+class mpi_transport final : public comm::transport, public std::enable_shared_from_this<mpi_transport> {
  public:
   /// The group of `comm`, of which it takes ownership. `world_ranks` name its ranks in errors; `id` is equal
   /// on all ranks of this group and unique in the job.
@@ -48,7 +48,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     job_->require_alive();
     const bool message = op.kind == operation::send || op.kind == operation::receive;
     const detail::awaited a =
-        message ? begin_message(op) : begin(partita::detail::signature_of(op), op.where, op.axis);
+        message ? begin_message(op) : begin(partita::comm::detail::signature_of(op), op.where, op.axis);
     detail::last_call_of_process() = {name_of(op.kind), op.where};
     if (job_->checked() && !message) {
       checker_->agree(*job_, a);
@@ -91,9 +91,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     job_->fail("a rank gave up its " + describe(op) + " before it was complete");
   }
 
-  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     job_->require_alive();
-    const detail::awaited a = begin(partita::detail::signature_at(detail::signature::in_split, where), where);
+    const detail::awaited a =
+        begin(partita::comm::detail::signature_at(comm::detail::signature::in_split, where), where);
     detail::last_call_of_process() = {"split", where};
     if (job_->checked()) checker_->agree(*job_, a);
     const auto brought = checker_->agree_on_split(*job_, a, {color, key});
@@ -113,7 +114,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   }
 
   /// On device memory: staged through the host, unless device pointers are enabled.
-  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
+  std::shared_ptr<comm::transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     if (!memory) return shared_from_this();
     return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory),
                                                     job_->device_pointers());
@@ -126,7 +127,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   struct pending_operation {
     detail::awaited awaits;
     detail::exchange data, note;
-    detail::signature told;  ///< in the message's note
+    comm::detail::signature told;  ///< in the message's note
   };
 
   static constexpr int most_accounts = 64;  ///< message counters per pair of ranks; tags share them
@@ -137,7 +138,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return h;
   }
   /// Numbers the operation that this rank starts now.
-  detail::awaited begin(const detail::signature& what, std::source_location where,
+  detail::awaited begin(const comm::detail::signature& what, std::source_location where,
                         std::string_view axis = {}) {
     operations_->add(what);
     return {operations_->id, operations_->started, what, world_ranks_, where, axis};
@@ -153,7 +154,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     const std::uint64_t number = ++job_->series_of(sends ? sent : received).started;
     return {sends ? received : sent,
             number,
-            partita::detail::signature_of(op),
+            partita::comm::detail::signature_of(op),
             std::span(world_ranks_).subspan(peer, 1),
             op.where,
             op.axis};

@@ -25,7 +25,7 @@ namespace partita::nccl {
 /// NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
 inline communicator world(const communicator& parent, const device_queue<cuda_device>& q, options o = {},
                           std::source_location where = std::source_location::current()) {
-  const std::shared_ptr<transport> host = parent.transport()->on_memory(nullptr);
+  const std::shared_ptr<comm::transport> host = parent.transport()->on_memory(nullptr);
   ncclUniqueId id{};
   if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   detail::unaccounted(host).broadcast(

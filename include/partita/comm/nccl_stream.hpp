@@ -42,7 +42,7 @@ struct pending_operation {
 /// One rank's communication stream. Used only by that rank's thread.
 class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shared_from_this<nccl_stream> {
  public:
-  nccl_stream(const partita::device_queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
+  nccl_stream(const partita::device_queue<cuda_device>& q, std::shared_ptr<comm::transport> parent, options o)
       : queue_(q.device(), on_cuda::stream_priority::urgent),
         memory_(queue_),
         meter_(q.meter()),
@@ -93,7 +93,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
       check_parent();
       if (std::chrono::steady_clock::now() > last)
         fail(what() + " has waited for other ranks for more than " +
-             partita::detail::text_of(options_.time_limit));
+             partita::comm::detail::text_of(options_.time_limit));
       std::this_thread::yield();
       code = comm.progress();
     }
@@ -169,8 +169,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     if (!pending.begun.event.reached()) return;
     if (!pending.since) pending.since = now;
     if (now - *pending.since > options_.time_limit)
-      fail(describe(pending.op) + partita::detail::text_of_group(pending.axis) +
-           " over NCCL is not complete after " + partita::detail::text_of(options_.time_limit));
+      fail(describe(pending.op) + partita::comm::detail::text_of_group(pending.axis) +
+           " over NCCL is not complete after " + partita::comm::detail::text_of(options_.time_limit));
   }
   /// Recycles completed operations; a stream completes them in order.
   void retire() {
@@ -186,8 +186,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
 
   partita::device_queue<cuda_device> queue_;
   comm::cuda_memory memory_;
-  std::shared_ptr<memory_meter> meter_;
-  std::shared_ptr<transport> parent_;
+  std::shared_ptr<memory::memory_meter> meter_;
+  std::shared_ptr<comm::transport> parent_;
   options options_;
   buffer<std::byte, cuda_device> scratch_;
   std::vector<std::weak_ptr<owned_comm>> comms_;

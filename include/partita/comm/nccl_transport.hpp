@@ -16,7 +16,7 @@ namespace partita::nccl::detail {
 /// launch. Reductions add in rank order, bitwise equal to the other transports.
 ///
 /// Point-to-point messages are staged through page-locked memory and the parent, since NCCL has no tags.
-class device_transport final : public transport {
+class device_transport final : public comm::transport {
  public:
   /// Throws communication_error if `memory` is not on the group's device.
   device_transport(std::shared_ptr<const group> g, std::shared_ptr<comm::device_memory> memory)
@@ -57,16 +57,16 @@ class device_transport final : public transport {
     if (is_message(op)) return messages_.abandon(op, token);
     wait_on(*reinterpret_cast<pending_operation*>(token));
   }
-  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     return on_group_memory(group_->split(color, key, where), memory_);
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
+  std::shared_ptr<comm::transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return on_group_memory(group_, std::move(memory));
   }
 
   /// The group's transport for device memory, or for host memory if `memory` is null.
-  static std::shared_ptr<transport> on_group_memory(std::shared_ptr<const group> g,
-                                                    std::shared_ptr<comm::device_memory> memory);
+  static std::shared_ptr<comm::transport> on_group_memory(std::shared_ptr<const group> g,
+                                                          std::shared_ptr<comm::device_memory> memory);
 
  private:
   struct piece {
@@ -92,8 +92,9 @@ class device_transport final : public transport {
   }
 
   void settle(const comm::collective& op, ncclResult_t code, const char* call) const {
-    stream().settle(group_->comm(), code,
-                    [&] { return describe(op) + partita::detail::text_of_group(op.axis) + ": " + call; });
+    stream().settle(group_->comm(), code, [&] {
+      return describe(op) + partita::comm::detail::text_of_group(op.axis) + ": " + call;
+    });
   }
 
   void enqueue(const comm::collective& op) {
@@ -197,7 +198,7 @@ class device_transport final : public transport {
 };
 
 /// Operations on host memory, forwarded to the parent.
-class host_transport final : public transport {
+class host_transport final : public comm::transport {
  public:
   explicit host_transport(std::shared_ptr<const group> g) : group_(std::move(g)) {}
 
@@ -210,10 +211,10 @@ class host_transport final : public transport {
   void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     group_->host().abandon(op, token);
   }
-  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<host_transport>(group_->split(color, key, where));
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
+  std::shared_ptr<comm::transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return device_transport::on_group_memory(group_, std::move(memory));
   }
 
@@ -221,10 +222,10 @@ class host_transport final : public transport {
   std::shared_ptr<const group> group_;
 };
 
-inline std::shared_ptr<transport> device_transport::on_group_memory(
+inline std::shared_ptr<comm::transport> device_transport::on_group_memory(
     std::shared_ptr<const group> g, std::shared_ptr<comm::device_memory> memory) {
   if (!memory) return std::make_shared<host_transport>(std::move(g));
-  if (g->size() == 1) return std::make_shared<partita::detail::self_transport>(std::move(memory));
+  if (g->size() == 1) return std::make_shared<partita::comm::detail::self_transport>(std::move(memory));
   return std::make_shared<device_transport>(std::move(g), std::move(memory));
 }
 

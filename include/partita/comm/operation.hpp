@@ -119,7 +119,7 @@ constexpr T combine(reduction r, T a, T b) {
   if constexpr (std::is_same_v<T, base::bfloat16>) {
     return T(combine(r, float{a}, float{b}));
   } else {
-    if (r == reduction::max) return larger_of{}(a, b);
+    if (r == reduction::max) return base::larger_of{}(a, b);
     if constexpr (std::is_integral_v<T>)
       return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
     else

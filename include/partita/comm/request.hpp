@@ -10,19 +10,15 @@
 
 namespace partita {
 
-namespace detail {
+namespace comm::detail {
 
 inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace detail
-
-namespace comm::detail {
-
 /// State shared by copies of a communicator.
 struct rank_group {
-  std::shared_ptr<partita::transport> ranks;
+  std::shared_ptr<partita::comm::transport> ranks;
   std::shared_ptr<partita::ledger> account;
   std::string axis;  ///< under which operations are recorded
 };
@@ -71,26 +67,26 @@ inline request::request(const std::shared_ptr<const comm::detail::rank_group>& g
                         const comm::collective& op)
     : operation_(op) {
   operation_.axis = group->axis;
-  transport* const ranks = group->ranks.get();
-  const double begin = detail::seconds_now();
+  comm::transport* const ranks = group->ranks.get();
+  const double begin = comm::detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
-    throw_error<communication_error>(
+    base::throw_error<communication_error>(
         {describe(op), ": rank ", op.peer, " is out of range for a group of ", ranks->size()});
   token_ = ranks->start(operation_);
   group_ = group;
-  seconds_ = detail::seconds_now() - begin;
+  seconds_ = comm::detail::seconds_now() - begin;
 }
 
 inline void request::wait() {
   if (!group_) return;
-  const double begin = detail::seconds_now();
+  const double begin = comm::detail::seconds_now();
   const std::shared_ptr<const comm::detail::rank_group> group = std::move(group_);
-  transport& ranks = *group->ranks;
+  comm::transport& ranks = *group->ranks;
   ranks.finish(operation_, token_);
   if (ranks.size() > 1)
     group->account->enter(operation_, group->axis, received(operation_, ranks.rank(), ranks.size()),
-                          seconds_ + detail::seconds_now() - begin);
+                          seconds_ + comm::detail::seconds_now() - begin);
 }
 
 }  // namespace partita

@@ -6,7 +6,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace comm::detail {
 
 class self_transport final : public transport {
  public:
@@ -18,10 +18,11 @@ class self_transport final : public transport {
 
   std::uint64_t start(const comm::collective& op) override {
     if (op.kind == operation::send || op.kind == operation::receive)
-      throw_error<communication_error>({describe(op), ": point-to-point messages need at least two ranks"});
+      base::throw_error<communication_error>(
+          {describe(op), ": point-to-point messages need at least two ranks"});
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
-      throw_error<communication_error>({"rank 0 expects ", op.output_counts[0], " elements in ", describe(op),
-                                        ", but sends itself ", op.input_counts[0]});
+      base::throw_error<communication_error>({"rank 0 expects ", op.output_counts[0], " elements in ",
+                                              describe(op), ", but sends itself ", op.input_counts[0]});
     if (op.input == nullptr || op.count == 0) return 0;
     if (memory_)
       memory_->copy(op.input, op.output, op.bytes(op.count));
@@ -40,12 +41,14 @@ class self_transport final : public transport {
   std::shared_ptr<comm::device_memory> memory_;
 };
 
-}  // namespace detail
+}  // namespace comm::detail
 
 namespace self {
 
 /// A communicator of this rank alone (as MPI_COMM_SELF).
-inline communicator world() { return communicator(std::make_shared<detail::self_transport>(), "world"); }
+inline communicator world() {
+  return communicator(std::make_shared<comm::detail::self_transport>(), "world");
+}
 
 }  // namespace self
 

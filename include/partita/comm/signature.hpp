@@ -12,7 +12,7 @@
 #include "partita/base/random.hpp"
 #include "partita/comm/operation.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// Fixed-size description of an operation, for exchange between ranks.
 struct signature {
@@ -113,4 +113,4 @@ inline void require_counts(const comm::collective& op, std::span<const global_in
     throw communication_error(wrong);
 }
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

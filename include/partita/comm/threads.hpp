@@ -52,11 +52,11 @@ inline void run(int ranks, const std::function<void(const communicator&)>& body,
 
 template <class>
 void detail::run_ranks(int ranks, const std::function<void(const communicator&)>& body, const options& o) {
-  if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
-  const auto world = std::make_shared<partita::detail::thread_world>(ranks, o.time_limit);
+  if (ranks < 1) base::throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
+  const auto world = std::make_shared<partita::comm::detail::thread_world>(ranks, o.time_limit);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));
   std::iota(everyone.begin(), everyone.end(), 0);
-  const auto group = std::make_shared<partita::detail::thread_group>(world, everyone);
+  const auto group = std::make_shared<partita::comm::detail::thread_group>(world, everyone);
   world->enlist(group);
 
   std::atomic<bool> stuck = false;
@@ -66,7 +66,7 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
     std::optional<comm::bound_to> pinned;
     if (pins) pinned.emplace(comm::share_of(cores, rank, ranks));
     try {
-      body(communicator(std::make_shared<partita::detail::thread_transport>(group, rank), "world"));
+      body(communicator(std::make_shared<partita::comm::detail::thread_transport>(group, rank), "world"));
       world->end(rank);
     } catch (const poisoned_error&) {
       world->end(rank);
@@ -79,9 +79,9 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
     if (!o.time_limit || !o.if_stuck || !world->poisoned()) return;
     const std::vector<int> running = world->still_running(*o.time_limit);
     if (!running.empty() && !stuck.exchange(true))
-      o.if_stuck(base::sentence_of({world->message(), "; ", partita::detail::text_of_ranks(running),
+      o.if_stuck(base::sentence_of({world->message(), "; ", partita::comm::detail::text_of_ranks(running),
                                     running.size() == 1 ? " is" : " are", " still computing ",
-                                    partita::detail::text_of(*o.time_limit), " later"}));
+                                    partita::comm::detail::text_of(*o.time_limit), " later"}));
   };
   const int first = pins ? 0 : 1;  // rank 0 is the caller, whose worker threads would stay bound
   std::vector<std::thread> others;

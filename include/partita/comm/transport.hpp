@@ -18,8 +18,6 @@ inline constexpr bool checked_by_default = false;
 inline constexpr bool checked_by_default = true;
 #endif
 
-}  // namespace comm
-
 /// One rank's endpoint in a group. All ranks must start the group's operations in the same order.
 class transport {
  public:
@@ -43,5 +41,7 @@ class transport {
   /// Throws the group's error if it has failed; for ranks that wait for something else.
   virtual void check() const {}
 };
+
+}  // namespace comm
 
 }  // namespace partita

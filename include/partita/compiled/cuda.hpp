@@ -10,12 +10,12 @@
 /// empty for definitions.
 #define PARTITA_CUDA_INSTANCES(PREFIX, T)                                                                  \
   PREFIX template void nn::model<T, cuda_device>::backward(const matrix&, matrix*);                        \
-  PREFIX template double nn::cross_entropy(const dense<T, vertex_rows, cuda_device>&,                      \
-                                           const nn::vertex_labels<cuda_device>&,                          \
-                                           dense<T, vertex_rows, cuda_device>&);                           \
-  PREFIX template double nn::logistic_loss(const dense<T, vertex_rows, cuda_device>&,                      \
-                                           const dense<T, vertex_rows, cuda_device>&, global_index,        \
-                                           dense<T, vertex_rows, cuda_device>&);                           \
+  PREFIX template double algebra::cross_entropy(const dense<T, vertex_rows, cuda_device>&,                 \
+                                                const algebra::vertex_labels<cuda_device>&,                \
+                                                dense<T, vertex_rows, cuda_device>&);                      \
+  PREFIX template double algebra::logistic_loss(const dense<T, vertex_rows, cuda_device>&,                 \
+                                                const dense<T, vertex_rows, cuda_device>&, global_index,   \
+                                                dense<T, vertex_rows, cuda_device>&);                      \
   PREFIX template std::vector<T> collect(const dense<T, vertex_rows, cuda_device>&, std::source_location); \
   PREFIX template dense<T, dynamic_layout, cuda_device> nn::initial_embedding<T>(                          \
       const mesh<cuda_device>&, layout, const blocking&, global_index, std::uint64_t);                     \

@@ -148,7 +148,7 @@ void write_blocked(const std::filesystem::path& path, const csr_array<T>& matrix
       matrix.offsets.back() != entries || !std::ranges::is_sorted(matrix.offsets) ||
       (!matrix.values.empty() && matrix.values.size() != matrix.columns.size()) ||
       std::ranges::any_of(matrix.columns, outside))
-    throw_error<shape_error>({path.string(), ": the matrix is inconsistent"});
+    base::throw_error<shape_error>({path.string(), ": the matrix is inconsistent"});
   blocked_header header{{matrix.rows, matrix.cols},
                         entries,
                         matrix.values.empty() && entries > 0 ? 0 : static_cast<int>(sizeof(T)),
@@ -167,7 +167,8 @@ void write_blocked(const std::filesystem::path& path, const csr_array<T>& matrix
     row += size;
   }
   if (header.blocks.size() < sizes.size() || row != matrix.rows)
-    throw_error<shape_error>({path.string(), ": the blocks do not have ", matrix.rows, " rows together"});
+    base::throw_error<shape_error>(
+        {path.string(), ": the blocks do not have ", matrix.rows, " rows together"});
   write_whole_file(path, [&](const auto& write) {
     const std::vector<std::byte> first = detail::header_bytes(header);
     write(std::span<const std::byte>(first));

@@ -63,7 +63,7 @@ class checkpoint_folder {
   /// that where another object of any process has it, on file systems that know locks; error for a `keep`
   /// below 1.
   checkpoint_folder(std::filesystem::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
-    if (keep < 1) throw_error<error>({"at least one checkpoint is kept, not ", keep});
+    if (keep < 1) base::throw_error<error>({"at least one checkpoint is kept, not ", keep});
     std::error_code status;
     std::filesystem::create_directories(folder_, status);
     if (status) detail::fail(folder_.string(), "cannot be made (" + status.message() + ")");

@@ -41,17 +41,18 @@ inline std::string to_string(DLDataType t) {
 template <class T>
 void require_block(const DLTensor& t) {
   if (t.device.device_type != kDLCPU)
-    throw_error<error>({"a DLPack tensor on a device of type ", static_cast<int>(t.device.device_type),
-                        " is not in host memory (type ", static_cast<int>(kDLCPU), ")"});
+    base::throw_error<error>({"a DLPack tensor on a device of type ", static_cast<int>(t.device.device_type),
+                              " is not in host memory (type ", static_cast<int>(kDLCPU), ")"});
   const DLDataType type = dlpack_type<T>;
   if (t.dtype.code != type.code || t.dtype.bits != type.bits || t.dtype.lanes != type.lanes)
-    throw_error<error>({"a DLPack tensor of ", to_string(t.dtype), " is not one of ", to_string(type)});
-  if (t.ndim != 2) throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is not a matrix"});
+    base::throw_error<error>({"a DLPack tensor of ", to_string(t.dtype), " is not one of ", to_string(type)});
+  if (t.ndim != 2)
+    base::throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is not a matrix"});
   const matrix_shape shape{t.shape[0], t.shape[1]};
   if (t.strides == nullptr || shape.rows == 0 || shape.cols == 0) return;
   if ((shape.cols > 1 && t.strides[1] != 1) || (shape.rows > 1 && t.strides[0] < shape.cols))
-    throw_error<shape_error>({"a DLPack tensor of ", shape, " with strides ", t.strides[0], " and ",
-                              t.strides[1], " is not row-major"});
+    base::throw_error<shape_error>({"a DLPack tensor of ", shape, " with strides ", t.strides[0], " and ",
+                                    t.strides[1], " is not row-major"});
 }
 
 /// An exported tensor, the arrays it points to, and its owner.
@@ -95,7 +96,8 @@ requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
   x.mesh();
 }) DLManagedTensor* to_dlpack(Matrix&& x) {
   if (device_memory_of(x.mesh().queue()) != nullptr)
-    throw_error<error>({"a matrix of ", x.shape(), " on a device cannot be a DLPack tensor in host memory"});
+    base::throw_error<error>(
+        {"a matrix of ", x.shape(), " on a device cannot be a DLPack tensor in host memory"});
   auto owner = std::make_shared<Matrix>(std::move(x));
   const auto block = owner->local();
   return to_dlpack(block, std::move(owner));
@@ -112,10 +114,10 @@ dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
   detail::require_block<T>(t);
   char* const first = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);
   if (reinterpret_cast<std::uintptr_t>(first) % alignof(T) != 0)
-    throw_error<error>(
+    base::throw_error<error>(
         {"a DLPack tensor with byte offset ", t.byte_offset, " is not aligned to its elements"});
-  const local_index rows = to_local(t.shape[0], "the number of rows of a DLPack tensor");
-  const local_index cols = to_local(t.shape[1], "the number of columns of a DLPack tensor");
+  const local_index rows = base::to_local(t.shape[0], "the number of rows of a DLPack tensor");
+  const local_index cols = base::to_local(t.shape[1], "the number of columns of a DLPack tensor");
   const bool strided = t.strides != nullptr && rows > 1;
   return {
       {reinterpret_cast<T*>(first), rows, cols, strided ? static_cast<std::ptrdiff_t>(t.strides[0]) : cols},

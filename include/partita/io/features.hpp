@@ -132,7 +132,7 @@ class feature_table {
   feature_table(global_index row_count, global_index col_count, Values&& features, std::size_t count)
       : rows(row_count), cols(col_count), values_(std::move(features)) {
     if (static_cast<global_index>(count) != rows * cols)
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", count, " values"});
     has_negative_ = any_negative();
   }
@@ -175,14 +175,15 @@ class feature_table {
 
   void require_row(global_index row) const {
     if (row < 0 || row >= rows)
-      throw_error<shape_error>({"features have ", rows, " rows, there is no row ", row});
+      base::throw_error<shape_error>({"features have ", rows, " rows, there is no row ", row});
   }
 
   template <class T>
   void fill(global_index row, std::span<T> out) const {
     require_row(row);
     if (static_cast<global_index>(out.size()) != cols)
-      throw_error<shape_error>({"a row of ", cols, " features does not fit into a span of ", out.size()});
+      base::throw_error<shape_error>(
+          {"a row of ", cols, " features does not fit into a span of ", out.size()});
     std::fill(out.begin(), out.end(), T(0));
     for_row(row,
             [&](global_index j, auto value) { out[static_cast<std::size_t>(j)] += static_cast<T>(value); });

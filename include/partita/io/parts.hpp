@@ -100,7 +100,7 @@ inline partition_quality quality_of(std::span<const edge> edges, std::span<const
 /// The parts of n vertices in their present order, part_count blocks: of the first n mod part_count, each is
 /// one vertex larger than the others. Local. Throws shape_error unless there is a part.
 inline std::vector<int> even_parts(global_index vertices, int part_count) {
-  if (part_count < 1) throw_error<shape_error>({"vertices cannot be dealt to ", part_count, " parts"});
+  if (part_count < 1) base::throw_error<shape_error>({"vertices cannot be dealt to ", part_count, " parts"});
   std::vector<int> parts;
   parts.reserve(static_cast<std::size_t>(vertices));
   for (int part = 0; part < part_count; ++part)

@@ -44,13 +44,14 @@ array<T> rows_of(const array<T>& values, std::span<const global_index> rows, glo
 inline reordered_dataset reordered(dataset data, std::span<const int> parts, int part_count) {
   const auto n = static_cast<std::size_t>(data.vertices);
   if (parts.size() != n || part_count < 1)
-    throw_error<shape_error>({data.name, ": ", parts.size(), " numbers of ", part_count, " parts for ",
-                              data.vertices, " vertices"});
+    base::throw_error<shape_error>({data.name, ": ", parts.size(), " numbers of ", part_count, " parts for ",
+                                    data.vertices, " vertices"});
   reordered_dataset result;
   result.sizes.assign(static_cast<std::size_t>(part_count), 0);
   for (std::size_t v = 0; v < n; ++v) {
     if (parts[v] < 0 || parts[v] >= part_count)
-      throw_error<shape_error>({data.name, ": vertex ", v, " is in part ", parts[v], " of ", part_count});
+      base::throw_error<shape_error>(
+          {data.name, ": vertex ", v, " is in part ", parts[v], " of ", part_count});
     ++result.sizes[static_cast<std::size_t>(parts[v])];
   }
 

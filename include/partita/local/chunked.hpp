@@ -46,7 +46,7 @@ void sum_over_chunks(const device_queue<Device>& q, matrix_view<T> sums, const C
         if (first == 0) return of_chunk(views..., sums.data);
         more.reset(q, static_cast<std::size_t>(sums.cols));
         of_chunk(views..., more.data());
-        zip(q, linear_combination<T>{1, 1}, matrix_view<const T>(sums),
+        zip(q, base::linear_combination<T>{1, 1}, matrix_view<const T>(sums),
             matrix_view<const T>{more.data(), 1, sums.cols, sums.cols}, sums);
       },
       x...);

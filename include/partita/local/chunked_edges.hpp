@@ -121,7 +121,7 @@ void edge_row_dot(const device_queue<Device>& q, const edge_chunk<T>& c, local_i
   buffer<T, Device> memory;
   const matrix_view<T> piece = detail::one_row(q, memory, heads);
   edge_row_dot(q, c.pattern, heads, u, v, piece);
-  zip(q, linear_combination<T>{1, 1}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
+  zip(q, base::linear_combination<T>{1, 1}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
 }
 
 /// Whether the kernels have the row sums of alpha d within the pass that needs them.

@@ -9,7 +9,7 @@ namespace partita::local {
 /// Dropout of a block whose entry (0, 0) is entry (first_row, first_col) of a matrix; none by default.
 template <class T>
 struct block_dropout {
-  dropped<T> of_matrix;
+  base::dropped<T> of_matrix;
   global_index first_row = 0, first_col = 0;
 
   constexpr bool drops() const { return of_matrix.threshold != 0; }

@@ -74,7 +74,7 @@ void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y)
         q, [&](auto rows) { fill(q, T(0), rows); }, writes(y));
   else if (beta != T(1))
     by_rows(
-        q, [&](auto rows) { transform(q, scaled<T>{beta}, rows, rows); }, updates(y));
+        q, [&](auto rows) { transform(q, base::scaled<T>{beta}, rows, rows); }, updates(y));
 }
 
 template <class T, class Device>
@@ -134,11 +134,11 @@ class entry_passes {
 
   /// What passes in such a call, in closed form: nothing unless something is far.
   template <class T, class... X>
-  far_traffic predicted(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
-                        const pass_options& with, const X&... x) {
+  memory::far_traffic predicted(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
+                                const pass_options& with, const X&... x) {
     const std::array<operand, sizeof...(X)> operands{x...};
     auto* const far = far_of(q);
-    return far == nullptr ? far_traffic()
+    return far == nullptr ? memory::far_traffic()
                           : far->predicted(q, plans_, pass_of<X...>(number, a, with), operands);
   }
   /// Its chunks: none unless something is far.

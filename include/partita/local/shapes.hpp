@@ -16,13 +16,14 @@ namespace partita::local {
 inline void require_equal(const char* operation, const char* left_name, matrix_shape left,
                           const char* right_name, matrix_shape right) {
   if (left == right) return;
-  throw_error<shape_error>({operation, ": ", left_name, " is ", left, " but ", right_name, " is ", right});
+  base::throw_error<shape_error>(
+      {operation, ": ", left_name, " is ", left, " but ", right_name, " is ", right});
 }
 
 /// Throws shape_error unless there is a start for every row.
 inline void require_starts(const char* operation, std::size_t starts, matrix_shape to) {
   if (static_cast<global_index>(starts) == to.rows) return;
-  throw_error<shape_error>({operation, ": ", starts, " starts for a matrix of ", to});
+  base::throw_error<shape_error>({operation, ": ", starts, " starts for a matrix of ", to});
 }
 
 /// Shape of a dense or sparse view.
@@ -36,8 +37,9 @@ inline void require_heads(const char* operation, const head_slice& s, local_inde
   const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
                    std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
   if (fit) return;
-  throw_error<shape_error>({operation, ": columns [", s.first_col, ", ", std::int64_t{s.first_col} + cols,
-                            ") are not among ", s.heads, " heads of ", s.head_width});
+  base::throw_error<shape_error>({operation, ": columns [", s.first_col, ", ",
+                                  std::int64_t{s.first_col} + cols, ") are not among ", s.heads, " heads of ",
+                                  s.head_width});
 }
 
 /// Throws shape_error unless x (a.cols, f) and y (a.rows, f) match the pattern and their columns match the
@@ -89,12 +91,13 @@ struct gemm_sizes {
 template <class View>
 int leading_size(const View& view) {
   return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : to_local(view.row_stride, "the stride of an operand of gemm");
+                        : base::to_local(view.row_stride, "the stride of an operand of gemm");
 }
 
 /// Throws shape_error for a label that is not a valid class.
 [[noreturn]] inline void throw_label(local_index row, local_index label, local_index classes) {
-  throw_error<shape_error>({"cross_entropy: row ", row, " has label ", label, " of ", classes, " columns"});
+  base::throw_error<shape_error>(
+      {"cross_entropy: row ", row, " has label ", label, " of ", classes, " columns"});
 }
 
 }  // namespace partita::local

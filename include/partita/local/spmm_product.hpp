@@ -15,10 +15,6 @@ namespace partita::local {
 /// depend on: another one where it pays within 20 products, theirs, or another one in any case.
 enum class row_order : std::uint8_t { automatic, natural, clustered };
 
-}  // namespace partita::local
-
-namespace partita::detail {
-
 /// The epilogue of a x for blocks that are multiplied repeatedly. Specialised for devices that cache a plan
 /// per block; the general case has nothing to cache.
 template <class T, class Device>
@@ -41,4 +37,4 @@ class spmm_product {
   void clear_plans() {}
 };
 
-}  // namespace partita::detail
+}  // namespace partita::local

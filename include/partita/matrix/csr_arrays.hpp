@@ -36,22 +36,22 @@ class array_checks {
       : queue_(q), arrays_(arrays), rows_(static_cast<std::size_t>(rows)), widths_(widths) {
     const std::size_t expected = widths.size() * rows_ + 1;
     if (arrays.offsets.size() != expected)
-      throw_error<shape_error>({"a view of ", widths.size(), " tiles of ", rows, " rows has ", expected,
-                                " offsets, not ", arrays.offsets.size()});
+      base::throw_error<shape_error>({"a view of ", widths.size(), " tiles of ", rows, " rows has ", expected,
+                                      " offsets, not ", arrays.offsets.size()});
     offsets_.resize(expected);
     copy(q, arrays.offsets, std::span<local_index>(offsets_));
   }
 
   void require_offsets() const {
     if (offsets_.front() != 0)
-      throw_error<shape_error>({"the offsets of a view begin with ", offsets_.front(), ", not with 0"});
+      base::throw_error<shape_error>({"the offsets of a view begin with ", offsets_.front(), ", not with 0"});
     for (std::size_t i = 0; i + 1 < offsets_.size(); ++i)
       if (offsets_[i + 1] < offsets_[i])
         fail(i, {" ends at ", offsets_[i + 1], ", before it begins at ", offsets_[i]});
     const auto entries = static_cast<std::size_t>(offsets_.back());
     if (arrays_.columns.size() != entries || arrays_.values.size() != entries)
-      throw_error<shape_error>({"a view with offsets up to ", entries, " has ", arrays_.columns.size(),
-                                " columns and ", arrays_.values.size(), " values"});
+      base::throw_error<shape_error>({"a view with offsets up to ", entries, " has ", arrays_.columns.size(),
+                                      " columns and ", arrays_.values.size(), " values"});
   }
   /// Copies from the device in bounded chunks.
   void require_columns() const {
@@ -79,7 +79,7 @@ class array_checks {
 
  private:
   [[noreturn]] void fail(std::size_t row, std::initializer_list<base::sentence_piece> why) const {
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"row ", row % rows_, " of tile ", row / rows_, " of a view", base::sentence_of(why)});
   }
 
@@ -99,7 +99,7 @@ template <class T, class Device>
 tile_shape shape_of(const device_queue<Device>& q, const csr_arrays<T>& arrays, local_index rows,
                     std::vector<local_index> widths, std::size_t most) {
   if (arrays.columns.size() > most)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"a view of a sparse block has no more than ", most, " entries, not ", arrays.columns.size()});
   const detail::array_checks<T, Device> checks(q, arrays, rows, widths);
   checks.require_offsets();

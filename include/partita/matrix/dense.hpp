@@ -16,7 +16,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace matrix::detail {
 
 /// Whether a matrix has been moved from. Its other members then throw.
 class moved_from {
@@ -85,7 +85,7 @@ class dense_block {
       : mesh_(m), layout_(l), rows_(rows), cols_(cols), values_(block), owner_(std::move(owner)) {
     for (const blocking* b : {&rows_, &cols_})
       if (!(b->shape() == mesh_.shape()))
-        throw_error<shape_error>(
+        base::throw_error<shape_error>(
             {"blockings of mesh ", b->shape(), " given to a matrix on mesh ", mesh_.shape()});
   }
   dense_block(dense_block&& other, partita::layout l)
@@ -106,16 +106,17 @@ class dense_block {
     const auto rows = row_range().size(), cols = col_range().size();
     const matrix_shape here{rows, cols};
     if (given.layout && (given.layout->rows != rows || given.layout->cols != cols))
-      throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, " here, not of ",
-                                matrix_shape{given.layout->rows, given.layout->cols}});
+      base::throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, " here, not of ",
+                                      matrix_shape{given.layout->rows, given.layout->cols}});
     if (given.values.size() != block_size())
-      throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, ", ", block_size(),
-                                " elements, here, not of ", given.values.size()});
+      base::throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, ", ", block_size(),
+                                      " elements, here, not of ", given.values.size()});
     if (given.layout && rows > 1 && cols > 0 && given.layout->row_stride != cols)
-      throw_error<shape_error>({"a matrix of ", shape(), " cannot view a block of ", here, " whose rows are ",
-                                given.layout->row_stride, " elements apart: its rows have no gaps"});
+      base::throw_error<shape_error>({"a matrix of ", shape(), " cannot view a block of ", here,
+                                      " whose rows are ", given.layout->row_stride,
+                                      " elements apart: its rows have no gaps"});
     if (block_size() > 0 && given.values.data() == nullptr)
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"a matrix of ", shape(), " was given a null pointer for its block of ", here});
   }
   partita::layout given_layout() const { return layout_; }
@@ -127,8 +128,8 @@ class dense_block {
     return *this;
   }
   std::size_t block_size() const {
-    const local_index r = to_local(row_range().size(), "the number of rows of a local block");
-    const local_index c = to_local(col_range().size(), "the number of columns of a local block");
+    const local_index r = base::to_local(row_range().size(), "the number of rows of a local block");
+    const local_index c = base::to_local(col_range().size(), "the number of columns of a local block");
     return static_cast<std::size_t>(r) * static_cast<std::size_t>(c);
   }
   template <class U>
@@ -147,7 +148,7 @@ class dense_block {
   moved_from moved_;
 };
 
-}  // namespace detail
+}  // namespace matrix::detail
 
 /// A dense matrix distributed over a mesh. Each rank holds one row-major block, determined by the layout and
 /// the blockings.
@@ -157,12 +158,12 @@ class dense_block {
 /// copy(x) of algebra/elementwise.hpp makes another. A static layout converts to a dynamic one, and back with
 /// a check. Throws error naming the shape when a block cannot be allocated, and on any use after a move.
 template <class T, layout L, class Device>
-class dense : public detail::dense_block<T, Device> {
+class dense : public matrix::detail::dense_block<T, Device> {
   static_assert(std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, base::bfloat16>,
                 "the values of a dense matrix are float, double or base::bfloat16");
   static_assert(L == dynamic_layout || partition::is_layout(L),
                 "an axis may partition the rows or the columns of a layout, not both");
-  using block = detail::dense_block<T, Device>;
+  using block = matrix::detail::dense_block<T, Device>;
 
  public:
   using value_type = T;
@@ -189,7 +190,7 @@ class dense : public detail::dense_block<T, Device> {
   /// matrix releases the view and does not write through it. Local; no communication. Also throws
   /// shape_error, naming both shapes, for a block of the wrong size, a padded row stride, and a null pointer.
   static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
-                    const blocking& cols, detail::given_block<T> block,
+                    const blocking& cols, matrix::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) {
     dense x(m, l, rows, cols, block.values, std::move(owner));
     x.require_fit(block);
@@ -197,16 +198,16 @@ class dense : public detail::dense_block<T, Device> {
   }
   /// With even blocks, and with the layout of the type.
   static dense view(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape,
-                    detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
+                    matrix::detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
     return view(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                 blocking::even(shape.cols, m.shape(), nesting::cols), block, std::move(owner));
   }
   static dense view(const partita::mesh<Device>& m, const blocking& rows, const blocking& cols,
-                    detail::given_block<T> block,
+                    matrix::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
     return view(m, L, rows, cols, block, std::move(owner));
   }
-  static dense view(const partita::mesh<Device>& m, matrix_shape shape, detail::given_block<T> block,
+  static dense view(const partita::mesh<Device>& m, matrix_shape shape, matrix::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
     return view(m, L, shape, block, std::move(owner));
   }
@@ -226,8 +227,9 @@ class dense : public detail::dense_block<T, Device> {
   dense first(const blocking& rows) {
     const interval mine = rows.block(layout().rows, this->mesh().at()), all = this->row_range();
     if (mine.size() > all.size() || (!mine.empty() && mine.begin != all.begin))
-      throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end, " are not the first of the rows ",
-                                all.begin, " to ", all.end, " of a matrix of ", this->shape(), " here"});
+      base::throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end,
+                                      " are not the first of the rows ", all.begin, " to ", all.end,
+                                      " of a matrix of ", this->shape(), " here"});
     const auto size = static_cast<std::size_t>(mine.size() * this->col_range().size());
     return view(this->mesh(), layout(), rows, this->col_blocking(), this->values().first(size));
   }

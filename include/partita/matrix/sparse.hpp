@@ -13,41 +13,13 @@
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/partition/sparse_blocks.hpp"
 
 namespace partita {
 
 /// How A^T is stored: separately (`general`), as A itself (`symmetric`), or not at all (`one_way`): products
 /// with A^T then read A's blocks the other way, in half the memory; operations on the entries of A^T throw.
 enum class symmetry : std::uint8_t { general, symmetric, one_way };
-
-namespace partition {
-
-/// The axes that partition A's columns, matching the rows of the dense operand: A's column axes, nested
-/// inside its row axes.
-constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
-
-/// Throws shape_error unless `l` is a sparse layout and the blockings are of this mesh.
-inline void require_sparse(mesh_shape shape, layout l, const blocking& rows, const blocking& cols) {
-  require_sparse_layout(l);
-  for (const blocking* b : {&rows, &cols})
-    if (!(b->shape() == shape))
-      throw_error<shape_error>(
-          {"blockings of mesh ", b->shape(), " given to a sparse matrix on mesh ", shape});
-}
-
-/// The global columns of tile t of the rank at `at`, and those of all its tiles.
-inline interval tile_columns(layout sparse_layout, const blocking& cols, coordinates at, std::size_t t) {
-  at.row = static_cast<int>(t);
-  return cols.block(column_cut(sparse_layout), at);
-}
-inline std::vector<interval> tile_columns(layout sparse_layout, const blocking& cols, coordinates at) {
-  std::vector<interval> columns(
-      sparse_layout.rows.contains(axis::row) ? static_cast<std::size_t>(cols.shape().row) : 1);
-  for (std::size_t t = 0; t < columns.size(); ++t) columns[t] = tile_columns(sparse_layout, cols, at, t);
-  return columns;
-}
-
-}  // namespace partition
 
 /// A sparse matrix distributed over a mesh: rows by the row axes of its layout, columns like the rows of the
 /// dense operand. The columns at (depth, col) are the union of sub-blocks (depth, col) over the row axis.
@@ -146,10 +118,11 @@ class sparse {
   /// This matrix. Throws error naming the operation and the shape unless is_stored().
   const sparse& stored_for(const char* operation) const {
     if (!is_stored())
-      throw_error<error>({operation, ": a matrix of ", shape(),
-                          " has no entries of its own: it is the transpose of one that was distributed as "
-                          "symmetry::one_way, which only products can read the other way; distribute that as "
-                          "symmetry::general"});
+      base::throw_error<error>(
+          {operation, ": a matrix of ", shape(),
+           " has no entries of its own: it is the transpose of one that was distributed as "
+           "symmetry::one_way, which only products can read the other way; distribute that as "
+           "symmetry::general"});
     return *this;
   }
   /// This rank's tiles. Throws error unless is_stored().
@@ -167,15 +140,16 @@ class sparse {
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
-        throw_error<error>(
+        base::throw_error<error>(
             {"a matrix of ", shape(), " is a view of its caller's arrays, whose values cannot be replaced"});
       if (to.form.factored)
-        throw_error<error>({"a matrix of ", shape(),
-                            " stores factors of its rows and columns, and no values that could be replaced; "
-                            "distribute its entries with their values"});
+        base::throw_error<error>(
+            {"a matrix of ", shape(),
+             " stores factors of its rows and columns, and no values that could be replaced; "
+             "distribute its entries with their values"});
       if (values.size() != to.values.size())
-        throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
-                                  " entries on this rank, not ", values.size()});
+        base::throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
+                                        " entries on this rank, not ", values.size()});
       to.assign_values(mesh_.queue(), values);
     };
     if (is_stored()) assign(*forward_, forward);
@@ -196,9 +170,9 @@ class sparse {
       throw shape_error("the columns of a sparse block on a device are not 16 bytes aligned");
     std::vector<local_index> widths;
     for (const interval c : partition::tile_columns(l, cols, m.at()))
-      widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
+      widths.push_back(base::to_local(c.size(), "the number of columns of a sparse tile"));
     return std::make_shared<block>(local::view_csr_tiles<T, Device>(
-        m.queue(), to_local(rows.block(l.rows, m.at()).size(), "the number of rows of a sparse block"),
+        m.queue(), base::to_local(rows.block(l.rows, m.at()).size(), "the number of rows of a sparse block"),
         std::move(widths), std::move(arrays), m.tile_entries()));
   }
   /// This matrix; throws if it was moved from.

@@ -85,11 +85,11 @@ class sparse_rows {
   std::shared_ptr<const local::csr_tiles<T, Device>> counted(interval rows, interval columns,
                                                              std::size_t nonzeros) const {
     local::tile_shape shape;
-    shape.rows = to_local(rows.size(), "the number of rows of a sparse block");
-    shape.widths = {to_local(columns.size(), "the number of columns of a sparse tile")};
+    shape.rows = base::to_local(rows.size(), "the number of rows of a sparse block");
+    shape.widths = {base::to_local(columns.size(), "the number of columns of a sparse tile")};
     shape.nonzeros = nonzeros;
     shape.entries_of_parts = {
-        to_local(static_cast<global_index>(nonzeros), "the number of nonzeros of a part")};
+        base::to_local(static_cast<global_index>(nonzeros), "the number of nonzeros of a part")};
     return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape), 0,
                                                                local::needed_rows{});
   }

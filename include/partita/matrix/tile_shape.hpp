@@ -187,8 +187,9 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
     std::size_t part_begin = begin[0];
     for (local_index i = 0; i < shape.rows; ++i) {
       if (begin[i + 1] - begin[i] > most)
-        throw_error<shape_error>({"row ", first_row + i, " has ", begin[i + 1] - begin[i],
-                                  " entries in one tile of a sparse block, which holds no more than ", most});
+        base::throw_error<shape_error>({"row ", first_row + i, " has ", begin[i + 1] - begin[i],
+                                        " entries in one tile of a sparse block, which holds no more than ",
+                                        most});
       if (begin[i + 1] - first > most) {
         restart(t, i, begin[i]);
         count_to(begin[i]);

@@ -181,7 +181,7 @@ struct csr_tiles : tile_shape {
   /// All products with a block must agree on the rank's own tile.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
-      throw_error<error>(
+      base::throw_error<error>(
           {"a sparse block was used as if tile ", own, " were this rank's, after tile ", *own_});
     own_ = own;
   }
@@ -316,9 +316,9 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
                                     std::size_t most, int threads, const Value& value,
                                     const Factors& factors) {
   csr_tiles<T, Device> result;
-  result.rows = to_local(rows.size(), "the number of rows of a sparse block");
+  result.rows = base::to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)
-    result.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
+    result.widths.push_back(base::to_local(c.size(), "the number of columns of a sparse tile"));
 
   std::vector<sorted_entries<T>> tiles;
   std::vector<std::size_t> begins;
@@ -387,7 +387,7 @@ csr_tiles<T, Device> make_pattern(const device_queue<Device>& q, interval rows,
                                   std::span<const local_index> columns, local_index cols,
                                   std::size_t most = base::max_tile_entries) {
   csr_tiles<T, Device> pattern;
-  pattern.rows = to_local(rows.size(), "the number of rows of a pattern");
+  pattern.rows = base::to_local(rows.size(), "the number of rows of a pattern");
   pattern.widths = {cols};
   std::vector<local_index> structure = count_offsets(pattern, begins, most, rows.begin);
   structure.insert(structure.end(), columns.begin(), columns.end());

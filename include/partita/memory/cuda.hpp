@@ -50,7 +50,7 @@ class device_queue<cuda_device> {
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
   const std::shared_ptr<const on_cuda::cuda_stream>& owner() const { return state_->stream; }
-  const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
+  const std::shared_ptr<memory::memory_meter>& meter() const { return state_->stream->shared_meter(); }
   /// As device_queue<host>::limit_memory.
   void limit_memory(std::size_t bytes) const { meter()->limit(bytes); }
   /// As device_queue<host>::recycle_memory; the memory pool of a stream always does.
@@ -114,7 +114,7 @@ class device_queue<cuda_device> {
 
     std::shared_ptr<const on_cuda::cuda_stream> stream;
     std::vector<std::weak_ptr<on_cuda::queue_watcher>> watchers;
-    detail::typed_values resources;
+    memory::detail::typed_values resources;
   };
 
   std::shared_ptr<state> state_;

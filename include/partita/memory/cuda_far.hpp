@@ -58,6 +58,8 @@ class pinned_store : public far_store {
 
 using on_cuda::pinned_store;
 
+namespace memory {
+
 /// Tasks only enqueue. Bytes are counted, times are not: those of far_traffic stay 0.
 template <>
 class far_channel<cuda_device> {
@@ -118,9 +120,11 @@ class far_channel<cuda_device> {
   std::shared_ptr<memory_meter> meter_;
 };
 
+}  // namespace memory
+
 /// As use_far of a host queue.
 inline void use_far(const device_queue<cuda_device>& q, const far_options& options) {
-  auto channel = std::make_shared<far_channel<cuda_device>>(q, options);
+  auto channel = std::make_shared<memory::far_channel<cuda_device>>(q, options);
   q.extend<local::out_of_core<cuda_device>>(
       std::make_shared<local::far_passes<cuda_device>>(std::move(channel)));
   q.owner()->use_far(options);

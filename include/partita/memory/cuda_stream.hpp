@@ -42,7 +42,7 @@ class cuda_stream {
  public:
   /// Throws device_error if the device does not exist.
   explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
-      : device_(device), meter_(std::make_shared<memory_meter>()) {
+      : device_(device), meter_(std::make_shared<memory::memory_meter>()) {
     const on_cuda::device_guard guard(device);
     int least = 0, greatest = 0;
     on_cuda::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
@@ -60,8 +60,8 @@ class cuda_stream {
 
   int device() const { return device_; }
   cudaStream_t get() const { return stream_; }
-  memory_meter& meter() const { return *meter_; }
-  const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
+  memory::memory_meter& meter() const { return *meter_; }
+  const std::shared_ptr<memory::memory_meter>& shared_meter() const { return meter_; }
 
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
   /// all streams share. If the pool is exhausted, trims its cached memory and retries.
@@ -99,13 +99,13 @@ class cuda_stream {
   void use_far(const far_options& options) const { far_ = options; }
   const std::optional<far_options>& far() const { return far_; }
   /// Of the buffers in the store.
-  const std::shared_ptr<memory_meter>& far_meter() const { return far_meter_; }
+  const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
   int device_;
   cudaStream_t stream_ = nullptr;
-  std::shared_ptr<memory_meter> meter_;
-  std::shared_ptr<memory_meter> far_meter_ = std::make_shared<memory_meter>();
+  std::shared_ptr<memory::memory_meter> meter_;
+  std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable std::optional<far_options> far_;
 };
 

@@ -23,6 +23,8 @@ namespace partita {
 template <class Device>
 class device_queue;
 
+namespace memory {
+
 /// Bytes currently allocated by one rank, their peak, and their budget; shared by all buffers of a queue.
 class memory_meter {
  public:
@@ -31,9 +33,9 @@ class memory_meter {
     std::size_t before = current_.load();
     do {
       if (!fits(bytes, before))
-        throw_error<budget_error>({"a buffer of ", bytes, " bytes does not fit into the budget of ",
-                                   limit_.load(), " bytes beside buffers of ", before, " bytes: at least ",
-                                   before + bytes, " bytes are needed"});
+        base::throw_error<budget_error>({"a buffer of ", bytes, " bytes does not fit into the budget of ",
+                                         limit_.load(), " bytes beside buffers of ", before,
+                                         " bytes: at least ", before + bytes, " bytes are needed"});
     } while (!current_.compare_exchange_weak(before, before + bytes));
     const std::size_t now = before + bytes;
     std::size_t peak = peak_.load();
@@ -67,6 +69,8 @@ class memory_meter {
   std::atomic<std::size_t> limit_{std::numeric_limits<std::size_t>::max()};
   std::atomic<std::uint64_t> allocations_{0};
 };
+
+}  // namespace memory
 
 /// Move-only array of `size` uninitialised elements, aligned as the queue's allocator guarantees. Throws
 /// std::bad_alloc or device_error if the memory cannot be allocated, and budget_error if the queue has a
@@ -140,7 +144,7 @@ inline constexpr bool multiplies_factors = false;
 
 }  // namespace local
 
-namespace detail {
+namespace memory::detail {
 
 /// Type-indexed values, at most one per type.
 class typed_values {
@@ -179,6 +183,6 @@ class typed_values {
   std::vector<typed_value> values_;
 };
 
-}  // namespace detail
+}  // namespace memory::detail
 
 }  // namespace partita

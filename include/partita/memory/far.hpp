@@ -42,6 +42,8 @@ struct far_options {
   std::size_t slot_bytes() const { return window / 2 / alignment * alignment; }
 };
 
+namespace memory {
+
 /// What has passed between near and far memory. Times in seconds.
 struct far_traffic {
   std::uint64_t read = 0, written = 0;  ///< bytes
@@ -86,7 +88,11 @@ struct far_traffic {
   }
 };
 
+}  // namespace memory
+
 class far_forecast;
+
+namespace memory {
 
 /// Moves chunks between far memory and the window of a queue while the queue computes. One task at a time; it
 /// calls move(), and kernels on transfers(). Specialised for each device, with these members:
@@ -117,5 +123,7 @@ struct block_copy {
 
   std::size_t bytes() const { return row_bytes * rows; }
 };
+
+}  // namespace memory
 
 }  // namespace partita

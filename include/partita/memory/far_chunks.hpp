@@ -58,8 +58,8 @@ void move_rows(Channel& c, const operand& x, local_index first, std::size_t coun
   const std::size_t bytes = x.row_bytes();
   const auto width = static_cast<std::ptrdiff_t>(bytes);
   std::byte* const home = x.row(first);
-  c.move(stores ? block_copy{home, x.stride, near, width, bytes, count}
-                : block_copy{near, width, home, x.stride, bytes, count});
+  c.move(stores ? memory::block_copy{home, x.stride, near, width, bytes, count}
+                : memory::block_copy{near, width, home, x.stride, bytes, count});
 }
 
 /// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, and

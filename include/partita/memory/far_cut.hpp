@@ -208,7 +208,7 @@ class far_cut {
   }
   [[noreturn]] void refuse() const {
     const far_chunk one{.rows = 1, .entries = 1, .needed = 1};
-    throw_error<budget_error>(
+    base::throw_error<budget_error>(
         {"a pass over far operands takes ", 2 * (slot_of(size_, one).end + kept_bytes(size_)),
          " bytes for one entry, which a window of near memory of ", 2 * size_.slot, " bytes does not hold"});
   }

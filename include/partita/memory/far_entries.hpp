@@ -60,7 +60,7 @@ far_pass_size pass_size(const Channel& c, const entry_pass<Device>& p, std::span
 template <class Device>
 class far_entries {
  public:
-  far_entries(const device_queue<Device>& q, far_channel<Device>& c, const far_plan<Device>& plan,
+  far_entries(const device_queue<Device>& q, memory::far_channel<Device>& c, const far_plan<Device>& plan,
               const entry_pass<Device>& pass, std::span<const operand> x)
       : q_(q),
         c_(c),
@@ -72,7 +72,7 @@ class far_entries {
   void operator()(base::function_reference<void(const chunk&)> kernel) const {
     for (const operand& x : x_)
       if (adds(x) && size().renumbers) pass_.kernels->scale(q_, x.beta, x);
-    const far_traffic t = moved(false);
+    const memory::far_traffic t = moved(false);
     if (c_.forecast() != nullptr)
       return c_.forecast()->add(std::string(pass_.with.what) + ' ' + plan_.explain(pass_.with.width), t);
     std::vector<operand> near(x_.begin(), x_.end());
@@ -88,8 +88,8 @@ class far_entries {
   /// What passes, in closed form; its chunks do not count those that multiply by beta, which `scales` adds.
   /// Of `near`, each entry counts with its column, its values and the rows of operands of columns, and each
   /// row of a chunk. The replication of operands that are near does not count.
-  far_traffic moved(bool scales) const {
-    far_traffic t = plan_.of_structure(far_program_);
+  memory::far_traffic moved(bool scales) const {
+    memory::far_traffic t = plan_.of_structure(far_program_);
     bool gathers = false;
     for (std::size_t i = 0; i < x_.size(); ++i) {
       const operand& x = x_[i];
@@ -257,7 +257,7 @@ class far_entries {
   }
 
   const device_queue<Device>& q_;
-  far_channel<Device>& c_;
+  memory::far_channel<Device>& c_;
   const far_plan<Device>& plan_;
   const entry_pass<Device>& pass_;
   std::span<const operand> x_;

@@ -17,6 +17,8 @@
 
 namespace partita {
 
+namespace memory {
+
 /// Bytes per second between near and far memory, and in near memory; 0: not known.
 struct far_rates {
   double far = 0, near = 0;
@@ -37,7 +39,9 @@ struct far_rates {
   }
 };
 
-namespace detail {
+}  // namespace memory
+
+namespace memory::detail {
 
 /// With three digits behind the point.
 inline std::string thousandths(std::uint64_t value) {
@@ -46,18 +50,19 @@ inline std::string thousandths(std::uint64_t value) {
 }
 inline std::string in_megabytes(std::uint64_t bytes) { return thousandths((bytes + 500) / 1000) + " MB"; }
 
-}  // namespace detail
+}  // namespace memory::detail
 
 /// "1.250 MB read and 0.500 MB written in 7 chunks, 3.000 MB near", and of products that gather far rows
 /// ", which need each row 2.063 times": sum over j of |N_j|, for each row.
-inline std::string to_string(const far_traffic& t) {
-  using detail::in_megabytes;
+inline std::string to_string(const memory::far_traffic& t) {
+  using memory::detail::in_megabytes;
   std::string text = in_megabytes(t.read) + " read and " + in_megabytes(t.written) + " written";
   if (t.chunks > 0)
     text += " in " + std::to_string(t.chunks) + (t.chunks == 1 ? " chunk, " : " chunks, ") +
             in_megabytes(t.near) + " near";
   if (t.operand_rows > 0)
-    text += ", which need each row " + detail::thousandths(1000 * t.rows_needed / t.operand_rows) + " times";
+    text += ", which need each row " + memory::detail::thousandths(1000 * t.rows_needed / t.operand_rows) +
+            " times";
   return text;
 }
 
@@ -69,10 +74,10 @@ class far_forecast {
   struct entry {
     std::string what;
     std::uint64_t times = 0;
-    far_traffic all = {};  ///< what they move together
+    memory::far_traffic all = {};  ///< what they move together
   };
 
-  void add(std::string_view what, const far_traffic& t) {
+  void add(std::string_view what, const memory::far_traffic& t) {
     auto found = std::ranges::find(entries_, what, &entry::what);
     if (found == entries_.end()) found = entries_.insert(found, {std::string(what)});
     ++found->times;
@@ -81,20 +86,20 @@ class far_forecast {
 
   /// In the order in which they first occurred.
   const std::vector<entry>& entries() const { return entries_; }
-  far_traffic total() const {
-    far_traffic t;
+  memory::far_traffic total() const {
+    memory::far_traffic t;
     for (const entry& e : entries_) t += e.all;
     return t;
   }
   /// A line for all operations, with the seconds that they take if the rates are known, then one for each
   /// entry.
-  std::string explain(const far_rates& rates = {}) const {
-    const far_traffic all = total();
+  std::string explain(const memory::far_rates& rates = {}) const {
+    const memory::far_traffic all = total();
     std::string text = to_string(all);
     if (const double seconds = rates.seconds(all); seconds > 0)
-      text += ", about " + detail::thousandths(static_cast<std::uint64_t>(1000 * seconds + 0.5)) + " s at " +
-              detail::in_megabytes(static_cast<std::uint64_t>(rates.far)) + "/s far and " +
-              detail::in_megabytes(static_cast<std::uint64_t>(rates.near)) + "/s near";
+      text += ", about " + memory::detail::thousandths(static_cast<std::uint64_t>(1000 * seconds + 0.5)) +
+              " s at " + memory::detail::in_megabytes(static_cast<std::uint64_t>(rates.far)) + "/s far and " +
+              memory::detail::in_megabytes(static_cast<std::uint64_t>(rates.near)) + "/s near";
     for (const entry& e : entries_)
       text += "\n  " + std::to_string(e.times) + " x " + e.what + ": " + to_string(e.all);
     return text;
@@ -103,6 +108,8 @@ class far_forecast {
  private:
   std::vector<entry> entries_;
 };
+
+namespace memory {
 
 /// While it lives, operations on far operands of a queue with this channel add to the forecast in place of
 /// running. Those on near operands run, with what happens to be in near memory. What operations would have
@@ -154,5 +161,7 @@ far_rates measured_far_rates(const device_queue<Device>& q) {
   };
   return {rate(moving), rate(copying)};
 }
+
+}  // namespace memory
 
 }  // namespace partita

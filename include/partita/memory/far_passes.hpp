@@ -24,14 +24,14 @@ class far_passes final : public out_of_core<Device> {
   using typename out_of_core<Device>::kernel, typename out_of_core<Device>::operands;
   using typename out_of_core<Device>::plans, typename out_of_core<Device>::queue;
 
-  explicit far_passes(std::shared_ptr<far_channel<Device>> channel)
+  explicit far_passes(std::shared_ptr<memory::far_channel<Device>> channel)
       : channel_(std::move(channel)), c_(*channel_) {}
 
   /// Throws what the kernel throws, and budget_error if the window of the queue does not hold a row of each
   /// operand twice.
   void by_rows(const queue&, operands x, kernel f) override {
     std::size_t of_row = 0, far = 0, near_bytes = 0;
-    far_traffic moved{.operations = 1};
+    memory::far_traffic moved{.operations = 1};
     const auto rows = static_cast<std::size_t>(x[0].rows);
     for (const operand& o : x) {
       near_bytes += o.row_bytes() * (std::size_t{o.is_read} + std::size_t{o.is_written});
@@ -42,7 +42,7 @@ class far_passes final : public out_of_core<Device> {
       if (o.is_written) moved.written += rows * o.row_bytes();
     }
     if (far == 0) return f({.operands = x.data()});
-    const far_row_cut cut(rows, of_row, far, c_.slot_bytes(), far_channel<Device>::best_rows_bytes);
+    const far_row_cut cut(rows, of_row, far, c_.slot_bytes(), memory::far_channel<Device>::best_rows_bytes);
     if (cut.most == 0) refuse(of_row + far * far_options::alignment);
     moved.chunks = cut.chunks;
     moved.near = rows * near_bytes;
@@ -66,10 +66,10 @@ class far_passes final : public out_of_core<Device> {
                far_packed = c_.is_far(packed);
     if (touched == 0 || !(far_list || far_rows || far_packed)) return run(q);
     const bool packs = !rows.is_written;
-    const far_traffic moved{.read = (far_list ? list.size_bytes() : 0) +
-                                    (far_packed && !packs ? touched : 0) +
-                                    (far_rows && rows.is_read ? touched : 0),
-                            .written = (packs ? far_packed : far_rows) ? touched : 0};
+    const memory::far_traffic moved{.read = (far_list ? list.size_bytes() : 0) +
+                                            (far_packed && !packs ? touched : 0) +
+                                            (far_rows && rows.is_read ? touched : 0),
+                                    .written = (packs ? far_packed : far_rows) ? touched : 0};
     if (c_.forecast() != nullptr) return c_.forecast()->add("list of rows", moved);
     c_.start([&] {
       run(c_.transfers());
@@ -79,7 +79,8 @@ class far_passes final : public out_of_core<Device> {
     c_.wait();
   }
 
-  far_traffic predicted(const queue& q, plans& known, const entry_pass<Device>& p, operands x) override {
+  memory::far_traffic predicted(const queue& q, plans& known, const entry_pass<Device>& p,
+                                operands x) override {
     const far_pass_size size = detail::pass_size(c_, p, x);
     if (size.slot == 0) return {};
     return detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x).moved(true);
@@ -90,12 +91,12 @@ class far_passes final : public out_of_core<Device> {
     return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
   }
 
-  far_channel<Device>& channel() override { return c_; }
+  memory::far_channel<Device>& channel() override { return c_; }
   bool is_far(const void* address) const override { return c_.is_far(address); }
   std::size_t slot_bytes() const override { return c_.slot_bytes(); }
-  far_traffic& traffic() override { return c_.traffic(); }
+  memory::far_traffic& traffic() override { return c_.traffic(); }
   far_forecast*& forecast() override { return c_.forecast(); }
-  const memory_meter& meter() const override { return c_.meter(); }
+  const memory::memory_meter& meter() const override { return c_.meter(); }
 
  private:
   using key = std::tuple<const local_index*, const local_index*, std::size_t, far_pass_size>;
@@ -111,9 +112,9 @@ class far_passes final : public out_of_core<Device> {
     return made.try_emplace(of, q, p.a.rows, p.a.cols, p.a.offsets, p.a.columns, size).first->second;
   }
   [[noreturn]] void refuse(std::size_t row) const {
-    throw_error<budget_error>({"a row of far operands takes ", row,
-                               " bytes, which a window of near memory of ", 2 * c_.slot_bytes(),
-                               " bytes does not hold twice: it must have ", 2 * row});
+    base::throw_error<budget_error>({"a row of far operands takes ", row,
+                                     " bytes, which a window of near memory of ", 2 * c_.slot_bytes(),
+                                     " bytes does not hold twice: it must have ", 2 * row});
   }
   /// In chunks, which lie in a slot one operand behind the other, without gaps between rows.
   void run(operands x, const far_row_cut& cut, kernel f) {
@@ -149,8 +150,8 @@ class far_passes final : public out_of_core<Device> {
         [&](std::size_t k) { move(k, &operand::is_written, true); });
   }
 
-  std::shared_ptr<far_channel<Device>> channel_;
-  far_channel<Device>& c_;
+  std::shared_ptr<memory::far_channel<Device>> channel_;
+  memory::far_channel<Device>& c_;
 };
 
 }  // namespace partita::local

@@ -146,8 +146,8 @@ class far_plan {
 
   /// What passes of the structure of A and the program in one pass, and what is counted of it. `far_program`:
   /// whether the program is far.
-  far_traffic of_structure(bool far_program) const {
-    far_traffic t;
+  memory::far_traffic of_structure(bool far_program) const {
+    memory::far_traffic t;
     t.chunks = chunks_.size();
     t.operations = chunks_.empty() ? 0 : 1;
     t.near = entries_ * sizeof(local_index);

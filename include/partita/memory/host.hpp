@@ -65,9 +65,9 @@ class host_memory {
   void use_far(const far_options& options) const { far_ = options; }
   /// What use_far was given, or none.
   const std::optional<far_options>& far() const { return far_; }
-  const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
+  const std::shared_ptr<memory::memory_meter>& shared_meter() const { return meter_; }
   /// Of the buffers in the store.
-  const std::shared_ptr<memory_meter>& far_meter() const { return far_meter_; }
+  const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
   struct kept_block {
@@ -113,8 +113,8 @@ class host_memory {
     meter_->remove(bytes);
   }
 
-  std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
-  std::shared_ptr<memory_meter> far_meter_ = std::make_shared<memory_meter>();
+  std::shared_ptr<memory::memory_meter> meter_ = std::make_shared<memory::memory_meter>();
+  std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable bool recycles_ = false;
   mutable std::vector<kept_block> kept_;
   mutable std::optional<far_options> far_;
@@ -142,7 +142,7 @@ class device_queue<host> {
   /// Extensions, such as a gemm_backend, are retrieved with find(). Throws mesh_error if threads < 1.
   template <class... Extension>
   explicit device_queue(int threads = 1, Extension... extensions) : threads_(threads) {
-    if (threads < 1) throw_error<mesh_error>({"a host queue needs at least one thread, not ", threads});
+    if (threads < 1) base::throw_error<mesh_error>({"a host queue needs at least one thread, not ", threads});
     (extensions_->put(std::make_shared<Extension>(std::move(extensions))), ...);
   }
 
@@ -160,7 +160,7 @@ class device_queue<host> {
   /// No-op: host work completes before the call that runs it returns.
   void synchronize() const {}
   const std::shared_ptr<const on_host::host_memory>& owner() const { return memory_; }
-  const std::shared_ptr<memory_meter>& meter() const { return memory_->shared_meter(); }
+  const std::shared_ptr<memory::memory_meter>& meter() const { return memory_->shared_meter(); }
   /// A budget: from now on buffers of this queue and its copies that would make their bytes exceed `bytes`
   /// throw budget_error.
   void limit_memory(std::size_t bytes) const { memory_->shared_meter()->limit(bytes); }
@@ -171,7 +171,8 @@ class device_queue<host> {
  private:
   int threads_;
   std::shared_ptr<const on_host::host_memory> memory_ = std::make_shared<const on_host::host_memory>();
-  std::shared_ptr<detail::typed_values> extensions_ = std::make_shared<detail::typed_values>();
+  std::shared_ptr<memory::detail::typed_values> extensions_ =
+      std::make_shared<memory::detail::typed_values>();
 };
 
 /// Copies elements; operands must not overlap.

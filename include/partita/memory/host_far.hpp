@@ -16,6 +16,8 @@
 
 namespace partita {
 
+namespace memory {
+
 template <>
 class far_channel<host> {
  public:
@@ -106,11 +108,13 @@ class far_channel<host> {
   base::background worker_;
 };
 
+}  // namespace memory
+
 /// Gives a queue far memory, and takes its window from near memory: buffers of at least options.from bytes,
 /// and those that the budget does not hold, are far from now on. Throws budget_error if the budget does not
 /// hold the window.
 inline void use_far(const device_queue<host>& q, const far_options& options) {
-  auto channel = std::make_shared<far_channel<host>>(q, options);
+  auto channel = std::make_shared<memory::far_channel<host>>(q, options);
   q.extend<local::out_of_core<host>>(std::make_shared<local::far_passes<host>>(std::move(channel)));
   q.owner()->use_far(options);
 }

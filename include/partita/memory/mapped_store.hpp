@@ -146,12 +146,12 @@ class mapped_store : public far_store {
     const auto space = std::filesystem::space(folder_, none);
     const auto left = none ? 0 : static_cast<std::size_t>(space.available);
     if (why == ENOSPC && bytes > left)
-      throw_error<device_error>({"the folder ", folder_.string(), " for far memory is full: a block of ",
-                                 bytes, " bytes needs ", bytes - left,
-                                 " bytes more than are free, beside blocks of ", used_, " bytes"});
-    throw_error<device_error>({"a block of ", bytes, " bytes cannot be made in the folder ", folder_.string(),
-                               " for far memory, beside blocks of ", used_,
-                               " bytes: ", std::generic_category().message(why)});
+      base::throw_error<device_error>(
+          {"the folder ", folder_.string(), " for far memory is full: a block of ", bytes, " bytes needs ",
+           bytes - left, " bytes more than are free, beside blocks of ", used_, " bytes"});
+    base::throw_error<device_error>({"a block of ", bytes, " bytes cannot be made in the folder ",
+                                     folder_.string(), " for far memory, beside blocks of ", used_,
+                                     " bytes: ", std::generic_category().message(why)});
   }
 
   /// The first free range that is large enough.

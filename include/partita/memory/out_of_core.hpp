@@ -124,16 +124,16 @@ class out_of_core {
 
   /// What passes in such a pass, in closed form, with that of multiplying by beta, whose chunks do not count:
   /// nothing unless something is far. Its chunks: none unless something is far.
-  virtual far_traffic predicted(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
+  virtual memory::far_traffic predicted(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
   virtual std::span<const far_chunk> chunks(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
 
   /// See far_channel.
-  virtual far_channel<Device>& channel() = 0;
+  virtual memory::far_channel<Device>& channel() = 0;
   virtual bool is_far(const void* address) const = 0;
   virtual std::size_t slot_bytes() const = 0;
-  virtual far_traffic& traffic() = 0;
+  virtual memory::far_traffic& traffic() = 0;
   virtual far_forecast*& forecast() = 0;
-  virtual const memory_meter& meter() const = 0;
+  virtual const memory::memory_meter& meter() const = 0;
 };
 
 }  // namespace partita::local

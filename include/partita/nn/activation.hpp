@@ -16,11 +16,11 @@ namespace detail {
 template <class T>
 struct dropped_relu {
   struct in_row {
-    typename dropped<T>::in_row drop;
-    constexpr T operator()(global_index j, T x) const { return drop(j, positive_part{}(x)); }
+    typename base::dropped<T>::in_row drop;
+    constexpr T operator()(global_index j, T x) const { return drop(j, base::positive_part{}(x)); }
   };
 
-  dropped<T> drop;
+  base::dropped<T> drop;
 
   constexpr in_row row(global_index i) const { return {drop.row(i)}; }
   constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
@@ -36,11 +36,11 @@ struct relu_gradient {
 template <class T>
 struct dropped_elu {
   struct in_row {
-    typename dropped<T>::in_row drop;
+    typename base::dropped<T>::in_row drop;
     constexpr T operator()(global_index j, T x) const { return drop(j, base::exponential_linear(x)); }
   };
 
-  dropped<T> drop;
+  base::dropped<T> drop;
 
   constexpr in_row row(global_index i) const { return {drop.row(i)}; }
   constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
@@ -60,7 +60,7 @@ struct elu_gradient {
 struct relu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
-    if (mask.probability == 0) return transform(h, h, positive_part{});
+    if (mask.probability == 0) return transform(h, h, base::positive_part{});
     transform_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
   }
   /// dh: d loss / d output on entry, d loss / d input on exit.
@@ -109,7 +109,8 @@ class dropout {
   dropout(double probability, const builder<T, Device>& b, std::uint64_t number)
       : probability_(probability), seed_(b.options().seed), number_(number) {
     if (!(probability >= 0 && probability < 1))
-      throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(probability)});
+      base::throw_error<error>(
+          {"a dropout probability must be in [0, 1), not ", std::to_string(probability)});
   }
 
   dropout_mask mask(const pass& p) const {

@@ -22,7 +22,7 @@ class attention_way {
 
   virtual void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) = 0;
   virtual void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) = 0;
-  virtual coefficient_gradient form() const = 0;
+  virtual algebra::coefficient_gradient form() const = 0;
   virtual traffic predicted() const = 0;
   virtual traffic predicted_forward() const = 0;
   virtual global_index coefficients() const = 0;
@@ -43,7 +43,7 @@ class attention_by final : public attention_way<T, Device> {
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
     way_.backward(x, dy, dx, dscores);
   }
-  coefficient_gradient form() const override { return way_.form(); }
+  algebra::coefficient_gradient form() const override { return way_.form(); }
   traffic predicted() const override { return way_.predicted(); }
   traffic predicted_forward() const override { return way_.predicted_forward(); }
   global_index coefficients() const override { return way_.coefficients(); }
@@ -56,7 +56,7 @@ class attention_by final : public attention_way<T, Device> {
 template <class T, class Device>
 bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
                   const blocking& features) {
-  const layout l = multiplied_layout(a, vertex_rows);
+  const layout l = algebra::multiplied_layout(a, vertex_rows);
   const axis_set sharing = l.cols - a.layout().cols;
   global_index heads = 0;
   for (int k = 0; k < a.mesh().shape().size(sharing); ++k)
@@ -71,7 +71,7 @@ bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_sh
 /// Whether owners_attention has the busiest rank do less: words that it receives, and coefficients that it
 /// computes.
 template <class T, class Device>
-bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                       const attention_shape& shape, spmm_options options) {
   const mesh<Device>& m = a.mesh();
   if (!shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols))) return false;
@@ -79,7 +79,7 @@ bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const in_edges
     return m.world().all_reduce(way.predicted().words + way.coefficients(), reduction::max);
   };
   const global_index in_layout =
-      cost_of(tiled_attention<T, Device>(a, rows, shape, options, coefficient_gradient::automatic));
+      cost_of(tiled_attention<T, Device>(a, rows, shape, options, algebra::coefficient_gradient::automatic));
   return cost_of(owners_attention<T, Device>(a, rows, shape, options)) < in_layout;
 }
 
@@ -88,16 +88,17 @@ template <class T, class Device>
 std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
                                                              const attention_shape& shape,
                                                              const spmm_options& options,
-                                                             coefficient_gradient form) {
-  const in_edges<T, Device> rows(a);
+                                                             algebra::coefficient_gradient form) {
+  const transfer::in_edges<T, Device> rows(a);
   if constexpr (local::sums_exactly<Device>)
     if (a.mesh().reproducible())
-      return std::make_unique<attention_by<T, Device, ordered_attention<T, Device>>>(a, rows, shape.scores(),
-                                                                                     shape.width, shape.hops);
+      return std::make_unique<attention_by<T, Device, algebra::ordered_attention<T, Device>>>(
+          a, rows, shape.scores(), shape.width, shape.hops);
   const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
-  if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
-  if (form == coefficient_gradient::owners ||
-      (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
+  if (is_block && form == algebra::coefficient_gradient::owners)
+    form = algebra::coefficient_gradient::automatic;
+  if (form == algebra::coefficient_gradient::owners ||
+      (form == algebra::coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
     return std::make_unique<attention_by<T, Device, owners_attention<T, Device>>>(a, rows, shape, options);
   return std::make_unique<attention_by<T, Device, tiled_attention<T, Device>>>(a, rows, shape, options, form);
 }
@@ -123,7 +124,8 @@ class attention {
   /// `a`: the pattern in the policy's layout. On a reproducible mesh `options` and `form` are not used.
   /// Throws error for coefficient_gradient::rows with more than one hop.
   attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic);
+            spmm_options options = {},
+            algebra::coefficient_gradient form = algebra::coefficient_gradient::automatic);
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {});
@@ -133,7 +135,7 @@ class attention {
   const blocking& features() const;
   /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
   /// mesh `rows`.
-  coefficient_gradient form() const;
+  algebra::coefficient_gradient form() const;
   /// What this rank receives in one forward and one backward, in closed form.
   traffic predicted() const;
   /// In one forward.
@@ -148,7 +150,7 @@ class attention {
 
 template <class T, class Device>
 attention<T, Device>::attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-                                spmm_options options, coefficient_gradient form)
+                                spmm_options options, algebra::coefficient_gradient form)
     : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
       way_(detail::make_attention_way(a, shape, options, form)) {}
 
@@ -169,7 +171,7 @@ const blocking& attention<T, Device>::features() const {
 }
 
 template <class T, class Device>
-coefficient_gradient attention<T, Device>::form() const {
+algebra::coefficient_gradient attention<T, Device>::form() const {
   return way_->form();
 }
 

@@ -37,7 +37,7 @@ struct model_options {
   operand_format operands = operand_format::own;  ///< of builder::product and transposed_product
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
   std::size_t split_chunks = 1;
-  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
+  algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
   /// Of the outputs of hidden layers; see nn::sequential.
   recomputation recompute = recomputation::automatic;
 };
@@ -50,7 +50,7 @@ struct uniform_entry {
   std::uint64_t word;
   double bound;
   constexpr T operator()(global_index i, global_index j, T) const {
-    return static_cast<T>((2 * random_uniform(word, i, j) - 1) * bound);
+    return static_cast<T>((2 * base::random_uniform(word, i, j) - 1) * bound);
   }
 };
 
@@ -225,9 +225,9 @@ class builder {
     if (index == list.size()) return {set.add(full_name, shape, decay_), &set == state_->set.get()};
     parameter<T, Device>& p = list[index];
     if (p.name() != full_name || p.shape() != shape)
-      throw_error<shape_error>({"a model needs parameter ", full_name, " of ", shape,
-                                " where the model whose parameters it shares has ", p.name(), " of ",
-                                p.shape()});
+      base::throw_error<shape_error>({"a model needs parameter ", full_name, " of ", shape,
+                                      " where the model whose parameters it shares has ", p.name(), " of ",
+                                      p.shape()});
     return {p, false};
   }
 

@@ -19,7 +19,7 @@ namespace partita::nn {
 /// What travels: 2 w + 1 forward and one backward passes for w parameters, so use small models, in double
 /// precision.
 template <class T, class Device, class Loss>
-double gradient_error(model<T, Device>& net, const operand<T, Device>& x, Loss loss, double step,
+double gradient_error(model<T, Device>& net, const algebra::operand<T, Device>& x, Loss loss, double step,
                       const pass& p = {}) {
   using matrix = dense<T, vertex_rows, Device>;
   const auto& q = x.mesh().queue();

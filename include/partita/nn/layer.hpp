@@ -51,12 +51,12 @@ class layer {
   virtual ~layer() = default;
 
   /// z = f(h). z must not alias h; its previous contents are undefined.
-  virtual void forward(const operand<T, Device>& h, matrix& z, const pass& p) = 0;
+  virtual void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) = 0;
   /// The gradients of the parameters, as this rank's contributions, and dh = d loss / d h unless null, from
   /// dz = d loss / d z and the h of the last forward. Parameter gradients are zeroed before the call; a layer
   /// may write or accumulate. The previous contents of dh are undefined. For sums over rows use the local
   /// weight_gradient_part and column_sums_part.
-  virtual void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
+  virtual void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
   /// The rows of Z, for an H with these.
   virtual blocking output_rows(const blocking& h) const { return h; }
   /// Columns of Z.

@@ -45,7 +45,7 @@ class layer_norm final : public layer<T, Device> {
         inverse_deviations_(b.rows(1)),
         sums_(b.rows(1)) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
     const matrix& x = written_out_(h);
     row_sums(x, sums_);                                                  // (n, 1)
     transform_rows(x, sums_, normalized_, detail::less_part<T>{part_});  // (n, f)
@@ -56,10 +56,10 @@ class layer_norm final : public layer<T, Device> {
     transform_columns(normalized_, gamma_.value(), z, std::multiplies<>{});              // (n, f)
     add_row(beta_.value(), z);
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
-    zip(dz, normalized_, products_, std::multiplies<>{});  // (n, f)
-    column_sums_part(products_, gamma_.gradient());        // (1, f)
-    column_sums_part(dz, beta_.gradient());                // (1, f)
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    zip(dz, normalized_, products_, std::multiplies<>{});     // (n, f)
+    algebra::column_sums_part(products_, gamma_.gradient());  // (1, f)
+    algebra::column_sums_part(dz, beta_.gradient());          // (1, f)
     if (dh == nullptr) return;
     transform_columns(products_, gamma_.value(), products_, std::multiplies<>{});  // g N (n, f)
     row_sums(products_, sums_);                                                    // (n, 1)
@@ -78,7 +78,7 @@ class layer_norm final : public layer<T, Device> {
   T part_;
   matrix normalized_, products_;
   matrix inverse_deviations_, sums_;
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
 };
 
 }  // namespace partita::nn

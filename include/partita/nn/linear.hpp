@@ -15,17 +15,17 @@ class linear final : public layer<T, Device> {
   linear(global_index in, global_index out, const builder<T, Device>& b, const weight_names& names = {})
       : weight_(b.glorot(names.weight, {in, out})), bias_(b.filled(names.bias, {1, out})) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     gemm(h, weight_.value(), z, p.epilogue_of(&bias_.value()));  // (n, out)
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());  // (in, out), (1, out)
-    if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);       // (n, in)
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    algebra::weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());  // (in, out), (1, out)
+    if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);                // (n, in)
   }
   /// backward for H = max(Y, 0), giving the gradient of Y.
   void backward_through_relu(const matrix& h, const matrix& dz, matrix& dy) {
-    weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());
-    gemm_relu_backward(dz, weight_.value(), h, dy);  // (n, in)
+    algebra::weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());
+    algebra::gemm_relu_backward(dz, weight_.value(), h, dy);  // (n, in)
   }
 
   global_index width() const override { return weight_.shape().cols; }

@@ -20,7 +20,7 @@ class model {
         logits_(b.rows(net_->output_rows(b.row_blocking()), net_->width())) {}
 
   /// The logits (n x classes). x must stay alive and unchanged until backward.
-  const matrix& forward(const operand<T, Device>& x, const pass& p) {
+  const matrix& forward(const algebra::operand<T, Device>& x, const pass& p) {
     x_ = x;
     net_->forward(x, logits_, p);
     return logits_;
@@ -53,7 +53,7 @@ class model {
   std::shared_ptr<nn::parameters<T, Device>> parameters_;
   std::unique_ptr<layer<T, Device>> net_;
   matrix logits_;
-  std::optional<operand<T, Device>> x_;
+  std::optional<algebra::operand<T, Device>> x_;
 };
 
 template <class T, class Device>
@@ -95,7 +95,7 @@ class graph_of_layers {
   /// That of layer l, from 0. Throws shape_error where there are fewer blocks.
   const matrix& operator[](std::size_t l) const {
     if (matrices_.size() > 1 && l >= matrices_.size())
-      throw_error<shape_error>({"layer ", l, " has no block: there are ", matrices_.size()});
+      base::throw_error<shape_error>({"layer ", l, " has no block: there are ", matrices_.size()});
     return matrices_.size() == 1 ? matrices_[0] : matrices_[l];
   }
   /// The rows of the first layer's input.

@@ -29,7 +29,8 @@ inline std::vector<double> row_sums(const communicator& world, global_index n,
   const interval inside{0, n};
   for (const auto& e : entries) {
     if (!inside.contains(e.row) || !inside.contains(e.col))
-      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") lies outside a graph of ", n, " vertices"});
+      base::throw_error<shape_error>(
+          {"entry (", e.row, ", ", e.col, ") lies outside a graph of ", n, " vertices"});
     sums[static_cast<std::size_t>(e.row)] += e.value;
   }
   world.all_reduce(sums);

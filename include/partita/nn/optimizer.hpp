@@ -42,14 +42,14 @@ adam_direction<T> adam_direction_at(int t, double rate) {
 /// g + decay w; g where there is no decay.
 template <class T>
 constexpr T decayed(T decay, T g, T value) {
-  return decay == T(0) ? g : linear_combination<T>{1, decay}(g, value);
+  return decay == T(0) ? g : base::linear_combination<T>{1, decay}(g, value);
 }
 
 template <class T>
 struct sgd_step {
   T decay, rate;
   constexpr void operator()(T g, T& value) const {
-    value = linear_combination<T>{1, -rate}(value, decayed(decay, g, value));
+    value = base::linear_combination<T>{1, -rate}(value, decayed(decay, g, value));
   }
 };
 
@@ -60,7 +60,7 @@ struct adam_step {
 
   constexpr void operator()(T g, T& value, T& first, T& second) const {
     const T slope = decayed(decay, g, value);
-    first = linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first, slope);
+    first = base::linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first, slope);
     second = second_moment<T>{T(adam_second)}(second, slope);
     value -= direction(first, second);
   }

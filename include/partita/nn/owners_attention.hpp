@@ -14,7 +14,8 @@ namespace partita::nn::detail {
 ///
 /// Collective over the mesh. What travels: the entries of A^T, once, unless A is symmetric.
 template <class T, class Device>
-sparse<T, dynamic_layout, Device> pattern_of_owners(const in_edges<T, Device>& rows, symmetry kind) {
+sparse<T, dynamic_layout, Device> pattern_of_owners(const transfer::in_edges<T, Device>& rows,
+                                                    symmetry kind) {
   const mesh<Device>& m = rows.mesh();
   const mesh<Device> line(m.world(), {m.size(), 1, 1}, m.queue(), m.sums(), m.tile_entries());
   std::vector<global_index> sizes;
@@ -35,12 +36,13 @@ class owners_attention {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  owners_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+  owners_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                    const attention_shape& shape, spmm_options options)
       : pattern_(pattern_of_owners(rows, a.kind())),
         features_(columns(shape.columns())),
         scores_(columns(2 * shape.heads)),
-        inner_(pattern_, in_edges<T, Device>(pattern_), shape, options, coefficient_gradient::automatic) {}
+        inner_(pattern_, transfer::in_edges<T, Device>(pattern_), shape, options,
+               algebra::coefficient_gradient::automatic) {}
 
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) {
     matrix to = in_line(y, features_);
@@ -51,7 +53,7 @@ class owners_attention {
     inner_.backward(in_line(x, features_), in_line(dy, features_), to, of_scores);  // (n/P, w)
   }
 
-  static coefficient_gradient form() { return coefficient_gradient::owners; }
+  static algebra::coefficient_gradient form() { return algebra::coefficient_gradient::owners; }
   traffic predicted() const { return inner_.predicted(); }
   traffic predicted_forward() const { return inner_.predicted_forward(); }
   global_index coefficients() const { return inner_.coefficients(); }

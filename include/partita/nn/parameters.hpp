@@ -83,7 +83,8 @@ class parameters {
   /// all-reduce of all parameter elements; nothing on a reproducible mesh, where weight_gradient_part and
   /// column_sums_part have summed over the ranks already.
   void sum_gradients() {
-    if (mesh_.size() > 1 && !mesh_.reproducible()) mesh_.along(every_axis).all_reduce(gradients_.span());
+    if (mesh_.size() > 1 && !mesh_.reproducible())
+      mesh_.along(partition::every_axis).all_reduce(gradients_.span());
   }
   /// What this rank receives in sum_gradients; on a reproducible mesh, where each gradient is summed, and its
   /// grid found, as it is computed.

@@ -32,7 +32,7 @@ class propagation final : public layer<T, Device> {
   propagation(const sparse<T, dynamic_layout, Device>& a, global_index width, int hops, double alpha,
               const builder<T, Device>& b)
       : features_(b.columns(width)),
-        inner_(multiplied_layout(a, vertex_rows)),
+        inner_(algebra::multiplied_layout(a, vertex_rows)),
         forward_(a, inner_, features_, b.options().products),
         backward_(transposed(a), inner_, features_, b.options().products),
         to_policy_(a.mesh(), a.col_blocking(), features_, vertex_rows, inner_),
@@ -45,11 +45,12 @@ class propagation final : public layer<T, Device> {
     if (chunks < 2 || hops < 1 || partition::same_blocks(a.mesh().shape(), vertex_rows, inner_) ||
         a.mesh().reproducible())
       return;
-    if (row_chunks<T, Device>::fits(a)) forward_chunks_.emplace(*this, a, chunks);
-    if (row_chunks<T, Device>::fits(transposed(a))) backward_chunks_.emplace(*this, transposed(a), chunks);
+    if (algebra::row_chunks<T, Device>::fits(a)) forward_chunks_.emplace(*this, a, chunks);
+    if (algebra::row_chunks<T, Device>::fits(transposed(a)))
+      backward_chunks_.emplace(*this, transposed(a), chunks);
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& = {}) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& = {}) override {
     const matrix& x = written_out_(h);
     state& first = states_[0];
     const state* now = &first;
@@ -61,13 +62,13 @@ class propagation final : public layer<T, Device> {
     }
     if (!closes(forward_chunks_)) from_policy_(*now, z);
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     if (dh == nullptr) return;
     auto &sum = states_[0], *now = &states_[1], *next = &states_[2];
     if (!backward_chunks_) to_policy_(dz, *now);
     fill(sum, T(0));
     const auto add = [&](const state& part, T factor) {
-      if (factor != 0) zip(sum, part, sum, linear_combination<T>{1, factor});
+      if (factor != 0) zip(sum, part, sum, base::linear_combination<T>{1, factor});
     };
     for (int k = 0; k < hops_; ++k) {
       if (k > 0) add(*now, teleport_);
@@ -101,9 +102,9 @@ class propagation final : public layer<T, Device> {
           split(a.mesh(), a.col_blocking(), p.features_, vertex_rows, p.inner_, product.first_needed()),
           gather(a.mesh(), a.row_blocking(), p.features_, p.inner_, vertex_rows, product.rows()) {}
 
-    row_chunks<T, Device> product;
+    algebra::row_chunks<T, Device> product;
     transfer::row_split<T, Device> split;
-    staged_redistribution<T, Device> gather;
+    transfer::staged_redistribution<T, Device> gather;
   };
 
   /// Whether the last product is cut, too: it is not where it is also the first one.
@@ -116,13 +117,13 @@ class propagation final : public layer<T, Device> {
   /// Product k of a direction, to = f.a A from + f.b old. Its first one brings `in` to `arrived`, and its
   /// last one `to` to `out`, where they are cut.
   void hop(int k, spmm_plan<T, Device>& product, std::optional<overlapped>& chunks, const matrix& in,
-           state& arrived, const state& from, linear_combination<T> f, const state& old, state& to,
+           state& arrived, const state& from, base::linear_combination<T> f, const state& old, state& to,
            matrix& out) {
     const auto combine = [&] {
       if (f.b != 0)
         zip(to, old, to, f);
       else if (f.a != 1)
-        transform(to, to, scaled<T>{f.a});
+        transform(to, to, base::scaled<T>{f.a});
     };
     if (k == 0 && chunks) {
       multiply_arriving(*chunks, in, arrived, to);
@@ -142,7 +143,7 @@ class propagation final : public layer<T, Device> {
     }
   }
   /// to = f.a A from + f.b old, whose rows leave for `out` when they are computed.
-  void multiply_leaving(overlapped& c, const state& from, linear_combination<T> f, const state& old,
+  void multiply_leaving(overlapped& c, const state& from, base::linear_combination<T> f, const state& old,
                         state& to, matrix& out) {
     const std::size_t count = c.product.count();
     for (std::size_t j = 0; j < count; ++j) {
@@ -160,7 +161,7 @@ class propagation final : public layer<T, Device> {
   int hops_;
   T keep_, teleport_;
   std::deque<state> states_;  ///< three, each (n, f), in the policy's layout
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
   std::optional<overlapped> forward_chunks_, backward_chunks_;
 };
 

@@ -20,14 +20,14 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
   explicit residual(Layer l) : layer_(std::move(l)) {}
 
   /// Throws shape_error when the layer's output width differs from its input width.
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (h.shape().cols != width())
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
     layer_.forward(h, z, p.alone());
     zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     layer_.backward(h, dz, dh);
     if (dh != nullptr) zip(dz, *dh, *dh, std::plus<>{});  // (n, f)
   }
@@ -39,7 +39,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
 
  private:
   Layer layer_;
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
 };
 
 }  // namespace partita::nn

@@ -18,8 +18,8 @@ class copy_layer final : public layer<T, Device> {
   using typename layer<T, Device>::matrix;
 
   explicit copy_layer(global_index width) : width_(width) {}
-  void forward(const operand<T, Device>& h, matrix& z, const pass&) override { copy(h, z); }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override { copy(h, z); }
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     if (dh != nullptr) copy(dz, *dh);
   }
   global_index width() const override { return width_; }
@@ -96,7 +96,7 @@ class sequential final : public layer<T, Device> {
     return part;
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (recomputes() && !builder_.skips().empty())
       throw error("a model whose layers read the output of an earlier one cannot compute outputs again");
     if (recomputes()) forget();
@@ -109,7 +109,7 @@ class sequential final : public layer<T, Device> {
     }
   }
 
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     if (recomputes() && (!pass_ || !pass_->training))
       throw error("outputs that are computed again need a forward of a training pass before each backward");
     const matrix* d = &dz;
@@ -123,7 +123,7 @@ class sequential final : public layer<T, Device> {
         d = &*s.gradient;
       }
       matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
-      s.work->backward(l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out), *d, below);
+      s.work->backward(l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out), *d, below);
       d = below;
       if (recomputes()) release(s);
     }
@@ -187,16 +187,16 @@ class sequential final : public layer<T, Device> {
   }
   bool recomputes() const { return computes_again(builder_.options().recompute); }
   /// Makes h, after the dropout in front, the input of the first step.
-  void read(const operand<T, Device>& h) {
+  void read(const algebra::operand<T, Device>& h) {
     input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;
   }
-  operand<T, Device> input_of(std::size_t l) const {
-    return l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out);
+  algebra::operand<T, Device> input_of(std::size_t l) const {
+    return l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out);
   }
   /// The output of a step from that of the one before.
   void compute(std::size_t l) {
     step& s = steps_[l];
-    const operand<T, Device> in = input_of(l);
+    const algebra::operand<T, Device> in = input_of(l);
     const bool last = l + 1 == steps_.size();
     if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
     matrix& out = last ? *output_ : *s.out;
@@ -218,7 +218,7 @@ class sequential final : public layer<T, Device> {
     if (pass_->training ? !stored.has(l) : l != hidden) steps_[l].work->forget();
   }
   /// Before backward of step l: its output and those computed again with it, unless they are there.
-  void compute_again(std::size_t l, const operand<T, Device>& h) {
+  void compute_again(std::size_t l, const algebra::operand<T, Device>& h) {
     const std::size_t first = stored_outputs(steps_.size()).begin(l);
     if (l + 1 == steps_.size() || steps_[first].out) return;
     if (first == 0) read(h);
@@ -239,23 +239,24 @@ class sequential final : public layer<T, Device> {
     if (!s.gradient) s.gradient.emplace(made(s, out.row_blocking()));
     return *s.gradient;
   }
-  operand<T, Device> dropped(const operand<T, Device>& h, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped(const algebra::operand<T, Device>& h, const dropout_mask& mask) {
     input_mask_ = mask;
     if (mask.probability == 0) return h;
     return h.visit([&](const auto& x) { return dropped_of(x, mask); });
   }
-  operand<T, Device> dropped_of(const matrix& x, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped_of(const matrix& x, const dropout_mask& mask) {
     if (!dropped_) dropped_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
     partita::dropout(x, *dropped_, mask);
     return *dropped_;
   }
-  operand<T, Device> dropped_of(const sparse_rows<T, Device>& x, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped_of(const sparse_rows<T, Device>& x, const dropout_mask& mask) {
     if (!sparse_dropped_) sparse_dropped_.emplace(x.like());
     partita::dropout(x, *sparse_dropped_, mask);
     return *sparse_dropped_;
   }
 
-  operand<T, Device> dropped_of(const algebra::column_slices<T, Device>& x, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped_of(const algebra::column_slices<T, Device>& x,
+                                         const dropout_mask& mask) {
     dropped_slices_.emplace(x.after_dropout(mask));
     return *dropped_slices_;
   }
@@ -267,7 +268,7 @@ class sequential final : public layer<T, Device> {
   std::optional<matrix> dropped_;
   std::optional<sparse_rows<T, Device>> sparse_dropped_;
   std::optional<algebra::column_slices<T, Device>> dropped_slices_;
-  std::optional<operand<T, Device>> input_;
+  std::optional<algebra::operand<T, Device>> input_;
   std::optional<pass> pass_;
   matrix* output_ = nullptr;
 };

@@ -20,12 +20,12 @@ class skip_source final : public layer<T, Device> {
   /// For the constructors of the layers that read it.
   const std::shared_ptr<skip_connection<T, Device>>& skip() const { return skip_; }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
     copy(h, z);
     skip_->value = &z;
     fill(skip_->gradient, T(0));
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     if (dh != nullptr) zip(dz, skip_->gradient, *dh, std::plus<>{});  // (n, f)
   }
   global_index width() const override { return skip_->gradient.shape().cols; }

@@ -25,7 +25,7 @@ struct adam_on_row {
 
   constexpr T operator()(global_index i, global_index j, T g) const {
     const global_index at = (rows == nullptr ? i : rows[i]) * columns + j;
-    first[at] = linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first[at], g);
+    first[at] = base::linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first[at], g);
     second[at] = second_moment<T>{T(adam_second)}(second[at], g);
     value[at] -= direction(first[at], second[at]);
     return g;
@@ -74,8 +74,8 @@ class sparse_adam {
   void step(dense<T, L, Device>& x, const std::vector<global_index>& rows, dense<T, G, Device>& g) {
     const matrix_shape wanted{static_cast<global_index>(rows.size()), x.col_range().size()};
     if (g.shape() != wanted || g.mesh().size() != 1)
-      throw_error<shape_error>({"a step on ", rows.size(), " rows of ", wanted.cols, " columns was given ",
-                                g.shape(), " on mesh ", g.mesh().shape()});
+      base::throw_error<shape_error>({"a step on ", rows.size(), " rows of ", wanted.cols,
+                                      " columns was given ", g.shape(), " on mesh ", g.mesh().shape()});
     rows_.grow(x.mesh().queue(), rows.size());
     copy(x.mesh().queue(), std::span<const global_index>(rows), rows_.span());
     move(x, rows_.data(), g);
@@ -84,8 +84,8 @@ class sparse_adam {
   template <layout L, layout G>
   void step(dense<T, L, Device>& x, dense<T, G, Device>& g) {
     if (!placed_like(g, x))
-      throw_error<shape_error>({"a gradient of ", g.shape(), ", ", g.layout(), ", is not placed like X of ",
-                                x.shape(), ", ", x.layout()});
+      base::throw_error<shape_error>({"a gradient of ", g.shape(), ", ", g.layout(),
+                                      ", is not placed like X of ", x.shape(), ", ", x.layout()});
     const mesh<Device> alone(self::world(), mesh_shape(), x.mesh().queue());
     auto block = matrix::view(alone, replicated, {x.row_range().size(), x.col_range().size()}, g.values());
     move(x, nullptr, block);

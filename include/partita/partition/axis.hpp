@@ -11,9 +11,13 @@ namespace partita {
 /// A mesh axis.
 enum class axis : std::uint8_t { row, col, depth };
 
+namespace partition {
+
 inline constexpr std::array<axis, 3> all_axes{axis::row, axis::col, axis::depth};
 
 constexpr const char* name_of(axis a) { return a == axis::row ? "row" : a == axis::col ? "col" : "depth"; }
+
+}  // namespace partition
 
 /// A set of axes. Structural type, usable as a template argument.
 struct axis_set {
@@ -34,6 +38,8 @@ constexpr axis_set operator|(axis a, axis b) { return axis_set(a) | axis_set(b);
 constexpr axis_set operator&(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & b.bits)); }
 constexpr axis_set operator-(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & ~b.bits)); }
 
+namespace partition {
+
 inline constexpr axis_set every_axis{7u};
 
 /// "row+depth"; "none" for the empty set.
@@ -44,6 +50,8 @@ inline std::string name_of(axis_set s) {
   if (name.empty()) name = "none";
   return name;
 }
+
+}  // namespace partition
 
 /// Nesting order of the axes that cut a dimension, outermost first: rows by row, depth, col; columns by col,
 /// depth, row.

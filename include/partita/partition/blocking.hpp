@@ -28,7 +28,7 @@ class blocking {
   /// leading axes of the nesting order; a set that omits an outer axis groups finest blocks and may be
   /// slightly less even. Throws shape_error if n < 0.
   static blocking even(global_index n, mesh_shape shape, nesting order) {
-    if (n < 0) throw_error<shape_error>({"a dimension of ", n, " cannot be partitioned into blocks"});
+    if (n < 0) base::throw_error<shape_error>({"a dimension of ", n, " cannot be partitioned into blocks"});
     return subdivide({n}, 0, shape, order);
   }
 
@@ -45,7 +45,7 @@ class blocking {
         throw shape_error("a block has a negative size");
       return subdivide(std::move(sizes), level, shape, order);
     }
-    throw_error<shape_error>({sizes.size(), " block sizes match no set of axes of mesh ", shape});
+    base::throw_error<shape_error>({sizes.size(), " block sizes match no set of axes of mesh ", shape});
   }
 
   /// Finest blocks of nearly equal total weight (for a sparse matrix: nonzeros per row). Blocks may be empty.

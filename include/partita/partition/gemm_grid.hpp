@@ -57,8 +57,8 @@ inline gemm_grid choose_grid(global_index m, global_index n, global_index k, int
       best = g;
   }
   if (!best)
-    throw_error<error>({"no grid of ", ranks, " ranks multiplies ", matrix_shape{m, k}, " by ",
-                        matrix_shape{k, n}, " with ", limit.value_or(0), " elements in buffers"});
+    base::throw_error<error>({"no grid of ", ranks, " ranks multiplies ", matrix_shape{m, k}, " by ",
+                              matrix_shape{k, n}, " with ", limit.value_or(0), " elements in buffers"});
   return *best;
 }
 

@@ -26,7 +26,7 @@ struct layout {
 };
 
 /// Rows cut by every axis, full width: the layout of neural-network layers.
-inline constexpr layout vertex_rows{every_axis, {}};
+inline constexpr layout vertex_rows{partition::every_axis, {}};
 /// Fully replicated: every rank holds the whole matrix.
 inline constexpr layout replicated{};
 /// Template argument for a layout known only at run time, like std::dynamic_extent.
@@ -34,7 +34,8 @@ inline constexpr layout dynamic_layout{axis_set(0xffu), axis_set(0xffu)};
 
 /// "rows cut by row+depth, columns by col".
 inline std::string to_string(layout l) {
-  return base::sentence_of({"rows cut by ", name_of(l.rows), ", columns by ", name_of(l.cols)});
+  return base::sentence_of(
+      {"rows cut by ", partition::name_of(l.rows), ", columns by ", partition::name_of(l.cols)});
 }
 
 namespace partition {
@@ -53,7 +54,7 @@ constexpr bool is_sparse_layout(layout l) {
 /// Throws shape_error unless it is.
 inline void require_sparse_layout(layout l) {
   if (!is_sparse_layout(l))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"the row axis may partition only the rows of a sparse matrix, col and depth only its columns; the "
          "layout is ",
          l});
@@ -68,19 +69,15 @@ constexpr bool multipliable(layout a, layout x) {
          (!a.cols.contains(axis::col) || x.cols.contains(axis::col));
 }
 
-}  // namespace partition
-
 /// Full-width layout with the row cut of l.
 constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.rows, {}}; }
-
-namespace partition {
 
 /// Returns `given`. Throws shape_error if it is not a valid layout or differs from a static `of_type`.
 inline layout checked_layout(layout given, layout of_type) {
   if (of_type != dynamic_layout && given != of_type)
-    throw_error<shape_error>({"a matrix whose type has ", of_type, " cannot have ", given});
+    base::throw_error<shape_error>({"a matrix whose type has ", of_type, " cannot have ", given});
   if (!partition::is_layout(given))
-    throw_error<shape_error>({"an axis cuts the rows of a layout or its columns, not both: ", given});
+    base::throw_error<shape_error>({"an axis cuts the rows of a layout or its columns, not both: ", given});
   return given;
 }
 

@@ -39,7 +39,7 @@ struct mesh_shape {
   /// Number of ranks that differ only in the axes of `s`.
   constexpr int size(axis_set s) const {
     int n = 1;
-    for (axis a : all_axes) n *= s.contains(a) ? (*this)[a] : 1;
+    for (axis a : partition::all_axes) n *= s.contains(a) ? (*this)[a] : 1;
     return n;
   }
   constexpr coordinates at(int rank) const { return {rank / (col * depth), rank % col, rank / col % depth}; }

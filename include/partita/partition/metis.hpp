@@ -78,32 +78,33 @@ inline metis_graph metis_graph_of(std::span<const global_index> offsets,
 /// Throws shape_error unless this is the pattern of a square matrix that METIS can number.
 inline void require_metis_graph(std::span<const global_index> offsets, std::span<const global_index> columns,
                                 int parts) {
-  if (parts < 1) throw_error<shape_error>({"a graph cannot be cut into ", parts, " parts"});
+  if (parts < 1) base::throw_error<shape_error>({"a graph cannot be cut into ", parts, " parts"});
   if (offsets.empty()) throw shape_error("the offsets of n rows are n + 1 numbers, not none");
   const auto n = static_cast<global_index>(offsets.size()) - 1;
   const global_index entries = offsets.back();
   if (offsets.front() != 0 || !std::ranges::is_sorted(offsets))
-    throw_error<shape_error>({"the offsets of ", n, " rows do not ascend from 0"});
+    base::throw_error<shape_error>({"the offsets of ", n, " rows do not ascend from 0"});
   constexpr global_index most = std::numeric_limits<idx_t>::max();
   if (n >= most || entries > most / 2)
-    throw_error<shape_error>({"METIS, here with indices of ", IDXTYPEWIDTH,
-                              " bits, cannot number a graph of ", n, " vertices and ", entries, " entries"});
+    base::throw_error<shape_error>({"METIS, here with indices of ", IDXTYPEWIDTH,
+                                    " bits, cannot number a graph of ", n, " vertices and ", entries,
+                                    " entries"});
   if (entries != static_cast<global_index>(columns.size()))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"the offsets of ", n, " rows end at ", entries, ", but there are ", columns.size(), " entries"});
   for (const global_index u : columns)
     if (u < 0 || u >= n)
-      throw_error<shape_error>({"a graph of ", n, " vertices has an edge from vertex ", u});
+      base::throw_error<shape_error>({"a graph of ", n, " vertices has an edge from vertex ", u});
 }
 
 /// Throws error unless METIS is done.
 inline void require_metis_done(int code, std::size_t vertices, std::size_t edges, int parts) {
   if (code == METIS_OK) return;
-  throw_error<error>({"METIS could not cut a graph of ", vertices, " vertices and ", edges,
-                      " undirected edges into ", parts, " parts: it returned ", code,
-                      code == METIS_ERROR_INPUT    ? " (METIS_ERROR_INPUT)"
-                      : code == METIS_ERROR_MEMORY ? " (METIS_ERROR_MEMORY)"
-                                                   : " (METIS_ERROR)"});
+  base::throw_error<error>({"METIS could not cut a graph of ", vertices, " vertices and ", edges,
+                            " undirected edges into ", parts, " parts: it returned ", code,
+                            code == METIS_ERROR_INPUT    ? " (METIS_ERROR_INPUT)"
+                            : code == METIS_ERROR_MEMORY ? " (METIS_ERROR_MEMORY)"
+                                                         : " (METIS_ERROR)"});
 }
 
 }  // namespace detail

@@ -56,7 +56,7 @@ inline const policy& find_policy(std::string_view name) {
     if (p.name == name) return p;
     known += (known.empty() ? "" : ", ") + std::string(p.name);
   }
-  throw_error<mesh_error>({"unknown policy '", name, "'; known policies: ", known});
+  base::throw_error<mesh_error>({"unknown policy '", name, "'; known policies: ", known});
 }
 
 /// Throws mesh_error if `shape` does not have `ranks` ranks, or extends along an axis that the policy does
@@ -65,27 +65,28 @@ inline const policy& find_policy(std::string_view name) {
 inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
   partition::require_sparse_layout(p.sparse);
   if (!partition::multipliable(p.sparse, p.dense))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"policy ", p.name, ": A with ", p.sparse, " and X with ", p.dense,
          " cannot be multiplied: row must cut the rows of both or of neither; col may cut X's columns, and "
          "must if it cuts A's; depth may cut X's rows if it cuts A's columns; nothing else may cut X"});
-  if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
+  if (ranks < 1) base::throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
-    throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
+    base::throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
   if (shape.places() != ranks)
-    throw_error<mesh_error>({"mesh ", shape, " has ", shape.places(), " places for ", ranks, " ranks"});
-  for (axis a : all_axes)
+    base::throw_error<mesh_error>({"mesh ", shape, " has ", shape.places(), " places for ", ranks, " ranks"});
+  for (axis a : partition::all_axes)
     if (shape[a] > 1 && !p.used().contains(a))
-      throw_error<mesh_error>({"policy ", p.name, " does not use the ", name_of(a), " axis of mesh ", shape});
+      base::throw_error<mesh_error>(
+          {"policy ", p.name, " does not use the ", partition::name_of(a), " axis of mesh ", shape});
 }
 
 /// The mesh of `ranks` ranks over the policy's axes that is closest to a square or cube, longer axes first.
 /// `replication` fixes the depth. Throws mesh_error if the replication does not divide the ranks or no mesh
 /// fits.
 inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> replication = {}) {
-  if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
+  if (ranks < 1) base::throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (replication && (*replication < 1 || ranks % *replication != 0))
-    throw_error<mesh_error>({"replication ", *replication, " does not divide ", ranks, " ranks"});
+    base::throw_error<mesh_error>({"replication ", *replication, " does not divide ", ranks, " ranks"});
   mesh_shape best{0, 0, 0};
   const auto longest = [&](axis a) { return p.used().contains(a) ? ranks : 1; };
   for (int depth = 1; depth <= longest(axis::depth); ++depth)
@@ -96,7 +97,7 @@ inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> re
       if (best.row == 0 || m.row + m.col + m.depth < best.row + best.col + best.depth) best = m;
     }
   if (best.row == 0)
-    throw_error<mesh_error>(
+    base::throw_error<mesh_error>(
         {"policy ", p.name, " has no mesh of ", ranks, " ranks with replication ", replication.value_or(1)});
   return best;
 }

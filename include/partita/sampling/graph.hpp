@@ -90,11 +90,11 @@ class graph {
     const auto& m = a.stored_for("sampling").mesh();
     const layout l = a.layout();
     if (a.shape().rows != a.shape().cols)
-      throw_error<shape_error>({"sampling: A is square, not ", a.shape()});
+      base::throw_error<shape_error>({"sampling: A is square, not ", a.shape()});
     if (m.shape().size(l.cols) > 1)
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"sampling: the rows of A must be whole on each rank; the layout is ", l, " on mesh ", m.shape()});
-    to_local(a.shape().rows, "the number of vertices");
+    base::to_local(a.shape().rows, "the number of vertices");
     auto made = std::make_shared<state>(
         state{a.row_blocking(), l.rows, a.shape().rows, a.row_range(), {}, {}, {}, {}, {}});
     if (m.shape().size(l.rows) > 1) made->ranks = m.control(l.rows);
@@ -123,20 +123,22 @@ class graph {
 
   void require_pattern(const state& other) const {
     if (other.vertices != state_->vertices || !(other.rows == state_->rows))
-      throw_error<shape_error>({"sampling: the weights have rows ", other.rows.begin, " to ", other.rows.end,
-                                " of ", other.vertices, " on this rank, A has ", state_->rows.begin, " to ",
-                                state_->rows.end, " of ", state_->vertices});
+      base::throw_error<shape_error>({"sampling: the weights have rows ", other.rows.begin, " to ",
+                                      other.rows.end, " of ", other.vertices, " on this rank, A has ",
+                                      state_->rows.begin, " to ", state_->rows.end, " of ",
+                                      state_->vertices});
     for (std::size_t i = 0; i + 1 < state_->starts.size(); ++i) {
       const std::size_t begin = state_->starts[i].begin, end = state_->starts[i + 1].begin;
       const global_index v = state_->rows.begin + static_cast<global_index>(i);
       if (end != other.starts[i + 1].begin)
-        throw_error<shape_error>({"sampling: row ", v, " of the weights has not A's number of entries"});
+        base::throw_error<shape_error>(
+            {"sampling: row ", v, " of the weights has not A's number of entries"});
       for (std::size_t e = begin; e < end; ++e) {
         if (other.columns[e] != state_->columns[e])
-          throw_error<shape_error>({"sampling: row ", v, " of the weights has column ", other.columns[e],
-                                    " where A has ", state_->columns[e]});
+          base::throw_error<shape_error>({"sampling: row ", v, " of the weights has column ",
+                                          other.columns[e], " where A has ", state_->columns[e]});
         if (!(other.values[e] > 0))
-          throw_error<error>(
+          base::throw_error<error>(
               {"sampling: the weight of entry (", v, ", ", other.columns[e], ") is not positive"});
       }
     }

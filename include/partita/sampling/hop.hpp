@@ -38,7 +38,7 @@ class hop {
   /// Works with up to `threads` threads. Throws mesh_error if threads < 1.
   hop(partita::sampling::graph<T> g, int threads)
       : graph_(std::move(g)), requests_(graph_), threads_(threads) {
-    if (threads < 1) throw_error<mesh_error>({"a sampler needs at least one thread, not ", threads});
+    if (threads < 1) base::throw_error<mesh_error>({"a sampler needs at least one thread, not ", threads});
     parts_.resize(static_cast<std::size_t>(threads));
   }
 
@@ -51,9 +51,9 @@ class hop {
     out.vertices.assign(roots.begin(), roots.end());
     for (const global_index v : roots) {
       if (v < 0 || v >= graph_.vertices())
-        throw_error<shape_error>({"root ", v, " is not a vertex of a graph of ", graph_.vertices()});
+        base::throw_error<shape_error>({"root ", v, " is not a vertex of a graph of ", graph_.vertices()});
       if (!numbers_(static_cast<local_index>(v)).second)
-        throw_error<shape_error>({"root ", v, " is given twice; the roots of a sample are distinct"});
+        base::throw_error<shape_error>({"root ", v, " is given twice; the roots of a sample are distinct"});
     }
   }
 
@@ -110,7 +110,7 @@ class hop {
     b.cols = numbers_.size();
     b.offsets.resize(rows + 1);
     b.offsets[rows] =
-        to_local(static_cast<global_index>(entries), "the number of entries of a sampled block");
+        base::to_local(static_cast<global_index>(entries), "the number of entries of a sampled block");
     b.columns.resize(entries);
     b.values.resize(entries);
     local::run_parts(static_cast<int>(used_),

@@ -66,7 +66,7 @@ class layer_draw {
     for (local_index i = 0; i < all.count; ++i) {
       const std::size_t e = all.entry(i);
       const double p = std::min(1.0, budget_ * importance_[columns_[e]]);
-      if (random_uniform(key_, columns_[e], 0) < p) chosen.take(e, 1 / p);
+      if (base::random_uniform(key_, columns_[e], 0) < p) chosen.take(e, 1 / p);
     }
   }
 
@@ -91,7 +91,7 @@ class layer_sampler final : public sampler<T> {
     if (options_.budgets.empty())
       throw shape_error("a layer sampler needs a budget for each layer, and was given 0 of them");
     for (const local_index s : options_.budgets)
-      if (s < 1) throw_error<shape_error>({"the budget of a layer is at least 1 vertex, not ", s});
+      if (s < 1) base::throw_error<shape_error>({"the budget of a layer is at least 1 vertex, not ", s});
     importance_ = column_importance(graph());
   }
 

@@ -66,7 +66,8 @@ class neighbour_draw {
     ranked.clear();
     for (local_index i = 0; i < all.count; ++i) {
       const std::size_t e = all.entry(i);
-      ranked.emplace_back(static_cast<double>(weights_[e]) / (1 - random_uniform(key_, v, columns_[e])), i);
+      ranked.emplace_back(static_cast<double>(weights_[e]) / (1 - base::random_uniform(key_, v, columns_[e])),
+                          i);
     }
     const auto next = ranked.begin() + fanout_;
     std::nth_element(ranked.begin(), next, ranked.end(), [](const auto& a, const auto& b) { return a > b; });
@@ -84,10 +85,10 @@ class neighbour_draw {
     for (local_index i = 0; i < fanout_; ++i)
       if (weighted_)
         places.push_back(static_cast<local_index>(
-            std::upper_bound(sums, sums + row.count, random_uniform(key_, v, i) * sums[row.count - 1]) -
+            std::upper_bound(sums, sums + row.count, base::random_uniform(key_, v, i) * sums[row.count - 1]) -
             sums));
       else
-        places.push_back(below(all.count, random_bits(key_, v, i)));
+        places.push_back(below(all.count, base::random_bits(key_, v, i)));
     std::sort(places.begin(), places.end());
     for (std::size_t i = 0, end; i < places.size(); i = end) {
       for (end = i + 1; end < places.size() && places[end] == places[i];) ++end;
@@ -123,7 +124,7 @@ class neighbour_sampler final : public sampler<T> {
       throw shape_error("a neighbour sampler needs a fan-out for each layer, and was given 0 of them");
     for (const local_index k : options_.fanouts)
       if (k == 0 || k < -1)
-        throw_error<shape_error>({"a fan-out is at least 1, or -1 for all neighbours, not ", k});
+        base::throw_error<shape_error>({"a fan-out is at least 1, or -1 for all neighbours, not ", k});
     if (!options_.weighted) return;
     if (!graph().is_weighted())
       throw error("neighbours cannot be drawn by weight from a graph without weights");

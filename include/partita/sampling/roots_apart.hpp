@@ -28,7 +28,7 @@ void roots_apart(const sample<T>& together, sample<T>& apart) {
     if (is_new) places.emplace_back(root, v);
     return number;
   };
-  const auto places_now = [&] { return to_local(std::ssize(places), "the vertices of roots apart"); };
+  const auto places_now = [&] { return base::to_local(std::ssize(places), "the vertices of roots apart"); };
   for (local_index r = 0; r < together.blocks.back().rows; ++r) place_of(r, r);
 
   apart.blocks.resize(together.blocks.size());
@@ -52,7 +52,7 @@ void roots_apart(const sample<T>& together, sample<T>& apart) {
         to.columns.push_back(column);
         to.values.push_back(value);
       }
-      to.offsets.push_back(to_local(std::ssize(to.columns), "the entries of roots apart"));
+      to.offsets.push_back(base::to_local(std::ssize(to.columns), "the entries of roots apart"));
     }
     to.cols = places_now();
   }

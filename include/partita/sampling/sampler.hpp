@@ -31,7 +31,8 @@ class sampler {
   /// Throws shape_error unless a sample has a block for each of so many layers.
   void require_layers(std::size_t wanted) const {
     if (layers() != wanted)
-      throw_error<shape_error>({"a sampler for ", layers(), " layers cannot serve a model of ", wanted});
+      base::throw_error<shape_error>(
+          {"a sampler for ", layers(), " layers cannot serve a model of ", wanted});
   }
 };
 
@@ -54,7 +55,7 @@ void draw_subset(local_index count, local_index k, std::uint64_t key, global_ind
   constexpr local_index few = 32;
   const auto draw = [&](const auto& is_new) {
     for (local_index i = 0; i < k; ++i) {
-      const local_index last = count - k + i, drawn = below(last + 1, random_bits(key, v, i));
+      const local_index last = count - k + i, drawn = below(last + 1, base::random_bits(key, v, i));
       take(is_new(drawn) ? drawn : (is_new(last), last));
     }
   };

@@ -92,15 +92,16 @@ class walk_sampler final : public sampler<T> {
       : hop_(std::move(g), options.threads), requests_(graph()), options_(std::move(options)) {
     if (options_.layers < 1) throw shape_error("a walk sampler needs at least 1 layer, not 0");
     if (options_.length < 0)
-      throw_error<shape_error>({"a random walk has 0 steps or more, not ", options_.length});
+      base::throw_error<shape_error>({"a random walk has 0 steps or more, not ", options_.length});
     if (options_.presampled < 0)
-      throw_error<shape_error>({"0 subgraphs or more can be presampled, not ", options_.presampled});
+      base::throw_error<shape_error>({"0 subgraphs or more can be presampled, not ", options_.presampled});
     if (options_.presampled == 0) return;
     const global_index most =
         options_.roots.empty() ? graph().vertices() : static_cast<global_index>(options_.roots.size());
     if (options_.batch < 1 || options_.batch > most)
-      throw_error<shape_error>({"presampled subgraphs have 1 to ", most, " roots, not ", options_.batch});
-    presample(to_local(most, "the number of roots"));
+      base::throw_error<shape_error>(
+          {"presampled subgraphs have 1 to ", most, " roots, not ", options_.batch});
+    presample(base::to_local(most, "the number of roots"));
   }
 
   void operator()(std::span<const global_index> roots, std::uint64_t epoch, sample<T>& out) override {
@@ -137,13 +138,14 @@ class walk_sampler final : public sampler<T> {
       const std::uint64_t key = draw_key(options_.seed, epoch, static_cast<std::uint64_t>(step));
       if (graph().is_replicated()) {
         hop_.for_ranges(at_.size(), [&](std::size_t, std::size_t begin, std::size_t end) {
-          for (std::size_t i = begin; i < end; ++i) at_[i] = next(at_[i], random_bits(key, roots[i], 0));
+          for (std::size_t i = begin; i < end; ++i)
+            at_[i] = next(at_[i], base::random_bits(key, roots[i], 0));
         });
       } else {
         questions_.clear();
         for (std::size_t i = 0; i < at_.size(); ++i)
           questions_.insert(questions_.end(),
-                            {at_[i], static_cast<global_index>(random_bits(key, roots[i], 0))});
+                            {at_[i], static_cast<global_index>(base::random_bits(key, roots[i], 0))});
         requests_.ask(questions_, 2);
         const auto asked = requests_.questions();
         steps_.clear();

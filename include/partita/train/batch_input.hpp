@@ -30,7 +30,7 @@ class batch_input {
   virtual void start() = 0;
   virtual void finish() = 0;
   /// H_0 of micro-batch k, valid until the next call or release.
-  virtual operand<T, Device> input(std::size_t k) = 0;
+  virtual algebra::operand<T, Device> input(std::size_t k) = 0;
   /// Frees the memory of the last H_0 and its gradient.
   virtual void release() = 0;
   /// Where X is learned: a matrix for the gradient of H_0 of micro-batch k, to be given to rows().add; null
@@ -70,7 +70,7 @@ class gathered_input final : public batch_input<T, Device> {
   }
   void start() override { plan_.start(x_); }
   void finish() override { plan_.finish(); }
-  operand<T, Device> input(std::size_t k) override {
+  algebra::operand<T, Device> input(std::size_t k) override {
     rows_.reset();
     rows_.emplace(alone_, plan_.shape(k));  // (inputs, f)
     plan_.rows(k, x_, *rows_);
@@ -113,7 +113,7 @@ class sliced_input final : public batch_input<T, Device> {
                int products, bool learned)
       : x_(x),
         alone_(alone),
-        rows_of_x_(x, gathered_columns::own),
+        rows_of_x_(x, transfer::gathered_columns::own),
         aggregates_(aggregates),
         products_(products),
         learned_(learned) {}
@@ -146,7 +146,7 @@ class sliced_input final : public batch_input<T, Device> {
   }
   void start() override { rows_of_x_.start(x_); }
   void finish() override { rows_of_x_.finish(); }
-  operand<T, Device> input(std::size_t k) override {
+  algebra::operand<T, Device> input(std::size_t k) override {
     const part& p = parts_[k];
     auto slices =
         std::make_shared<matrix>(alone_, rows_of_x_.shape(k));  // (inputs of all ranks, columns here)
@@ -209,8 +209,8 @@ class sliced_input final : public batch_input<T, Device> {
     auto column = all.columns.begin();
     for (std::size_t q = 0; q < p.inputs.size(); ++q) {
       for (global_index e = 0; e < p.entries[q]; ++e) *column++ += all.cols;
-      all.rows += to_local(p.targets[q], "the number of targets");
-      all.cols += to_local(p.inputs[q], "the number of inputs");
+      all.rows += base::to_local(p.targets[q], "the number of targets");
+      all.cols += base::to_local(p.inputs[q], "the number of inputs");
     }
     for (const local_index length : all_lengths) all.offsets.push_back(all.offsets.back() + length);
     return all;

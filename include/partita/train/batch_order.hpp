@@ -22,7 +22,7 @@ inline std::vector<global_index> vertices_in(const io::dataset& data, io::split_
 /// Those of the training set. Throws input_error when there is none.
 inline std::vector<global_index> training_vertices(const io::dataset& data) {
   std::vector<global_index> found = vertices_in(data, io::split_part::train);
-  if (found.empty()) throw_error<input_error>({data.name, ": the training set is empty"});
+  if (found.empty()) base::throw_error<input_error>({data.name, ": the training set is empty"});
   return found;
 }
 
@@ -33,7 +33,7 @@ class batch_order {
   /// Throws error for no vertices, and a size less than 1.
   batch_order(std::vector<global_index> vertices, global_index size, std::uint64_t seed)
       : vertices_(std::move(vertices)), size_(static_cast<std::size_t>(size)), seed_(seed) {
-    if (size < 1) throw_error<error>({"a batch has at least one vertex, not ", size});
+    if (size < 1) base::throw_error<error>({"a batch has at least one vertex, not ", size});
     if (vertices_.empty()) throw error("there are no vertices to make batches of");
   }
 

@@ -37,12 +37,13 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
                                                    bool keep_diagonal, const std::vector<global_index>& roots,
                                                    int parts) {
   mini_batch_options how = options.mini_batch;
-  if (how.micro_batches < 1) throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
+  if (how.micro_batches < 1)
+    base::throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
   if (how.replace && how.sampler != batch_sampler::neighbours)
     throw error("only neighbours can be drawn with replacement, not layers or walks");
   const bool walks = how.sampler == batch_sampler::walks;
   if (how.fanouts.size() != (walks ? 1 : layers) && how.fanouts.size() != 1)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {how.fanouts.size(), " fan-outs are given; ",
          walks ? std::string("walks have one length")
                : base::sentence_of({"a model of ", layers, " layers needs one or ", layers})});
@@ -59,7 +60,7 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
                                       .keep_diagonal = keep_diagonal,
                                       .threads = how.sampling_threads,
                                       .presampled = how.presampled,
-                                      .batch = to_local(each, "the roots of a subgraph"),
+                                      .batch = base::to_local(each, "the roots of a subgraph"),
                                       .roots = roots});
   } else if (how.sampler == batch_sampler::layers) {
     made = std::make_unique<sampling::layer_sampler<T>>(

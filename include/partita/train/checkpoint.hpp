@@ -89,10 +89,10 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
     const auto found = file.metadata().find(key);
     const std::string name = key.substr(sizeof(options_prefix) - 1);
     if (found == file.metadata().end())
-      throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
+      base::throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
     if (found->second != value)
-      throw_error<input_error>({file.name(), ": the ", name, " of that run is ", io::printable(found->second),
-                                ", and this one's is ", value});
+      base::throw_error<input_error>({file.name(), ": the ", name, " of that run is ",
+                                      io::printable(found->second), ", and this one's is ", value});
   }
 }
 
@@ -102,7 +102,7 @@ inline int number_in(const io::safetensors_file& file, const std::string& key) {
   const std::string text = found == file.metadata().end() ? "" : found->second;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed != std::errc() || end != text.data() + text.size())
-    throw_error<input_error>({file.name(), ": its ", key, " is no number"});
+    base::throw_error<input_error>({file.name(), ": its ", key, " is no number"});
   return number;
 }
 
@@ -168,12 +168,12 @@ template <class T>
 training_state<T> load_state(const io::safetensors_file& file) {
   training_state<T> state;
   state.steps = detail::number_in(file, "steps");
-  if (state.steps < 0) throw_error<input_error>({file.name(), ": its steps are ", state.steps});
+  if (state.steps < 0) base::throw_error<input_error>({file.name(), ": its steps are ", state.steps});
   const auto append = [&](std::vector<T>& to, const std::string& name,
                           const std::vector<global_index>& shape) {
     const std::string shown = io::printable(name);
     if (file.at(name).shape != shape)
-      throw_error<input_error>(
+      base::throw_error<input_error>(
           {file.name(), ": the tensor ", shown, " has another shape than its parameter"});
     const std::vector<T> values = file.values<T>(name);
     detail::require_finite(std::span(values), file.name(), "the tensor " + shown);
@@ -183,7 +183,7 @@ training_state<T> load_state(const io::safetensors_file& file) {
     const std::string& name = tensor.name;
     if (name.starts_with("adam.") || name == detail::epochs_name) continue;
     if (tensor.shape.size() != 2)
-      throw_error<input_error>({file.name(), ": the tensor ", io::printable(name), " is no matrix"});
+      base::throw_error<input_error>({file.name(), ": the tensor ", io::printable(name), " is no matrix"});
     const matrix_shape shape{tensor.shape[0], tensor.shape[1]};
     const bool embedding = name == detail::embedding_name;
     if (embedding)
@@ -197,7 +197,7 @@ training_state<T> load_state(const io::safetensors_file& file) {
   }
   const std::vector<global_index>& rows = file.at(detail::epochs_name).shape;
   if (rows.size() != 2 || rows[1] != static_cast<global_index>(detail::report_columns))
-    throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
+    base::throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
   const std::vector<double> reports = file.values<double>(detail::epochs_name);
   detail::require_finite(std::span(reports), file.name(), "the tensor epochs");
   for (std::size_t k = 0; k < reports.size(); k += detail::report_columns) {
@@ -216,16 +216,17 @@ training_state<T> load_state(const io::safetensors_file& file) {
 template <class T>
 continuation<T> checkpoints_in(const checkpoint_options& where, const training_options& options,
                                const io::dataset& data, std::function<void(const std::string&)> tell = {}) {
-  if (where.every < 1) throw_error<error>({"a checkpoint is for at least one epoch, not ", where.every});
+  if (where.every < 1)
+    base::throw_error<error>({"a checkpoint is for at least one epoch, not ", where.every});
   const auto folder = std::make_shared<std::optional<io::checkpoint_folder>>();
   const io::tensor_metadata lasting = detail::lasting_options<T>(options, data);
   const auto load = [=]() -> std::optional<training_state<T>> {
     const io::checkpoint_folder& here = folder->emplace(where.folder, where.keep);
     const std::vector<int> epochs = here.epochs();
     if (!where.resume && !epochs.empty())
-      throw_error<input_error>({where.folder.string(),
-                                ": has checkpoints of an earlier run, the newest of epoch ", epochs.front(),
-                                "; resume it, or take another folder"});
+      base::throw_error<input_error>({where.folder.string(),
+                                      ": has checkpoints of an earlier run, the newest of epoch ",
+                                      epochs.front(), "; resume it, or take another folder"});
     if (!where.resume) return {};
     const auto say = [&](const std::string& what) {
       if (tell) tell(what);

@@ -23,8 +23,9 @@ namespace partita::nn {
 template <class T, class Device>
 dense<T, vertex_rows, Device> part_of_rows(const mesh<Device>& m, const blocking& rows, interval local,
                                            dense<T, vertex_rows, Device>& x) {
-  const matrix_view<T> block = x.local().block(to_local(local.begin, "a row"), 0,
-                                               to_local(local.size(), "a number of rows"), x.local().cols);
+  const matrix_view<T> block =
+      x.local().block(base::to_local(local.begin, "a row"), 0,
+                      base::to_local(local.size(), "a number of rows"), x.local().cols);
   return dense<T, vertex_rows, Device>::view(m, rows,
                                              blocking::even(x.shape().cols, m.shape(), nesting::cols), block);
 }
@@ -34,7 +35,8 @@ dense<T, vertex_rows, Device> part_of_rows(const mesh<Device>& m, const blocking
 template <class T, class Column>
 sampling::block<T> block_of_rows(const sampling::graph<T>& a, const std::vector<global_index>& rows,
                                  global_index cols, Column column) {
-  sampling::block<T> b{to_local(std::ssize(rows), "rows"), to_local(cols, "columns"), {0}, {}, {}};
+  sampling::block<T> b{
+      base::to_local(std::ssize(rows), "rows"), base::to_local(cols, "columns"), {0}, {}, {}};
   std::vector<std::pair<local_index, T>> row;
   for (const global_index v : rows) {
     const sampling::graph_row at = a.row(v);
@@ -46,7 +48,7 @@ sampling::block<T> block_of_rows(const sampling::graph<T>& a, const std::vector<
       b.columns.push_back(j);
       b.values.push_back(value);
     }
-    b.offsets.push_back(to_local(std::ssize(b.columns), "entries of a block"));
+    b.offsets.push_back(base::to_local(std::ssize(b.columns), "entries of a block"));
   }
   return b;
 }
@@ -152,10 +154,10 @@ class chunk_graph {
   /// The sums for the rows of chunk c, and those for their copies here, times `factor`.
   void scale(std::size_t c, T factor, matrix& sums) {
     matrix own = own_part(c, sums);
-    transform(own, own, scaled<T>{factor});
+    transform(own, own, base::scaled<T>{factor});
     if (!travels()) return;
     matrix copied = copied_part(c, sums);
-    transform(copied, copied, scaled<T>{factor});
+    transform(copied, copied, base::scaled<T>{factor});
   }
   /// dx (n_c x f) = the sums for the rows of chunk c, with those for their copies; they are 0 afterwards.
   void read_sums(std::size_t c, matrix& sums, matrix& dx) {

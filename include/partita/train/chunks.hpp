@@ -26,7 +26,8 @@ class chunked_vertices {
     std::vector<int> parts(chunk_of.begin(), chunk_of.end());
     for (std::size_t v = 0; v < parts.size() && chunks > 0; ++v) {
       if (parts[v] < 0 || parts[v] >= chunks)
-        throw_error<shape_error>({data.name, ": vertex ", v, " is in chunk ", parts[v], " of ", chunks});
+        base::throw_error<shape_error>(
+            {data.name, ": vertex ", v, " is in chunk ", parts[v], " of ", chunks});
       parts[v] += chunks * static_cast<int>(rows.owner(vertex_rows.rows, static_cast<global_index>(v)));
     }
     io::reordered_dataset sorted = io::reordered(std::move(data), parts, ranks * chunks);
@@ -111,7 +112,7 @@ inline std::vector<int> vertex_chunks(const io::dataset& data, const blocking& r
   const auto n = static_cast<std::size_t>(data.vertices);
   if (!options.chunk_of.empty()) {
     if (options.chunk_of.size() != n)
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {data.name, ": ", options.chunk_of.size(), " chunk numbers for ", data.vertices, " vertices"});
     return options.chunk_of;
   }

@@ -84,7 +84,7 @@ class edge_counts {
     const bool with_loops = *with_loops_, straight = of == transfer::side::straight;
     const auto count = [&](const io::edge& e) {
       if (e.source < 0 || e.source >= n || e.target < 0 || e.target >= n)
-        throw_error<shape_error>(
+        base::throw_error<shape_error>(
             {"entry (", e.target, ", ", e.source, ") is outside a matrix of ", matrix_shape{n, n}});
       if (with_loops && e.source == e.target) {
         std::atomic_ref(has_added_loops_).store(true, std::memory_order_relaxed);

@@ -44,7 +44,7 @@ std::vector<epoch_report> begin_run(const communicator& world, Trainer& training
   training_state<T> state = found ? *std::move(found) : training_state<T>{};
   broadcast_reports(world, state.epochs);
   if (std::ssize(state.epochs) > epochs)
-    throw_error<error>(
+    base::throw_error<error>(
         {state.epochs.size(), " epochs have been trained, more than the ", epochs, " that are asked for"});
   for (auto* const list : {&state.of_embedding.values, &state.of_embedding.first, &state.of_embedding.second})
     permute_rows(*list, how.old_number, false);
@@ -66,7 +66,8 @@ void save_run(const communicator& world, Trainer& training, const std::vector<ep
 
 /// What how.forecast was told, if it is there and this way of training, on a queue with far memory, can tell.
 template <class T, class Device, class Trainer>
-std::optional<far_traffic> forecast_of(const mesh<Device>& m, Trainer& training, const continuation<T>& how) {
+std::optional<memory::far_traffic> forecast_of(const mesh<Device>& m, Trainer& training,
+                                               const continuation<T>& how) {
   if constexpr (requires { training.forecast(); })
     if (how.forecast && far_of(m.queue()) != nullptr && !m.reproducible()) {
       const far_forecast found = training.forecast();
@@ -93,7 +94,7 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   double distribute[] = {m.ledger().seconds_in("distribute")};
   m.world().all_reduce(distribute, reduction::max);
   result.distribute_seconds = distribute[0];
-  const std::optional<far_traffic> predicted = detail::forecast_of(m, training, how);
+  const std::optional<memory::far_traffic> predicted = detail::forecast_of(m, training, how);
   result.first_epoch = std::chrono::steady_clock::now();
   double best = -1;
   const auto add = [&](const epoch_report& report) {
@@ -104,14 +105,14 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
     result.test_accuracy_at_best_validation = report.test_accuracy;
   };
   {
-    const phase_scope phase(m.ledger(), "checkpoint");
+    const comm::phase_scope phase(m.ledger(), "checkpoint");
     for (const epoch_report& r : detail::begin_run(m.world(), training, epochs, how)) add(r);
   }
   result.resumed_from = static_cast<int>(result.epochs.size());
-  std::vector<ledger_entry> last;
+  std::vector<comm::ledger_entry> last;
   traffic step;
   auto* const far = far_of(m.queue());
-  far_traffic before, of_epoch;
+  memory::far_traffic before, of_epoch;
   for (int e = result.resumed_from + 1; e <= epochs && !result.stopped; ++e) {
     m.ledger().clear();
     if (far != nullptr) before = far->traffic();
@@ -119,28 +120,30 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
     if (far != nullptr) of_epoch = far->traffic() - before;
     add(report);
     if (!std::isfinite(report.loss))
-      throw_error<error>({name, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
+      base::throw_error<error>(
+          {name, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
     if (!report.not_finite.empty())
-      throw_error<error>({name, ": ", report.not_finite, " is not finite in epoch ", e,
-                          "; features or weights of edges may be too large or too small for this precision, "
-                          "or the learning rate too high"});
+      base::throw_error<error>(
+          {name, ": ", report.not_finite, " is not finite in epoch ", e,
+           "; features or weights of edges may be too large or too small for this precision, "
+           "or the learning rate too high"});
     if (observe) observe(report);
     if (how.stop && e < epochs) {
-      const phase_scope phase(m.ledger(), "evaluation");
+      const comm::phase_scope phase(m.ledger(), "evaluation");
       result.stopped = m.world().all_reduce(static_cast<int>(how.stop()), reduction::max) > 0;
     }
     const bool ends = e == epochs || result.stopped;
     if (ends) {
       last = m.ledger().entries();
-      step = m.ledger().total([](const ledger_entry& entry) { return entry.phase != "evaluation"; });
+      step = m.ledger().total([](const comm::ledger_entry& entry) { return entry.phase != "evaluation"; });
     }
     if (how.save && (ends || e % how.every == 0)) {
-      const phase_scope phase(m.ledger(), "checkpoint");
+      const comm::phase_scope phase(m.ledger(), "checkpoint");
       detail::save_run(m.world(), training, result.epochs, how);
     }
   }
 
-  const phase_scope phase(m.ledger(), "summary");
+  const comm::phase_scope phase(m.ledger(), "summary");
   result.ledger = merge_ledgers(m.world(), last);
   result.words_received = summarize(m.world(), step.words);
   result.messages = summarize(m.world(), step.messages);

@@ -68,7 +68,7 @@ inline void report_step(const communicator& world, double seconds, std::string n
 template <class T>
 void require_finite(std::span<const T> values, std::string_view file, std::string_view of) {
   if (!all_finite(values))
-    throw_error<input_error>({file, ": ", of, " has a value that is not a finite number"});
+    base::throw_error<input_error>({file, ": ", of, " has a value that is not a finite number"});
 }
 
 }  // namespace partita::nn::detail

@@ -33,8 +33,8 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
   if (!options.block_sizes.empty()) {
     const blocking given = blocking::given(options.block_sizes, m.shape(), nesting::rows);
     if (given.size() != data.vertices)
-      throw_error<shape_error>({data.name, ": the block sizes sum to ", given.size(), ", the graph has ",
-                                data.vertices, " vertices"});
+      base::throw_error<shape_error>({data.name, ": the block sizes sum to ", given.size(),
+                                      ", the graph has ", data.vertices, " vertices"});
     return given;
   }
   if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
@@ -80,7 +80,7 @@ class graph_operators {
   /// transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.
   matrix matrix_for(propagation_matrix of, bool one_way = false) const {
     if (of == propagation_matrix::whole_rows) return whole_rows();
-    const phase_scope phase(mesh_.ledger(), "distribute");
+    const comm::phase_scope phase(mesh_.ledger(), "distribute");
     const symmetry kind = one_way ? symmetry::one_way
                           : of != propagation_matrix::mean_normalized && adjacency_is_symmetric()
                               ? symmetry::symmetric
@@ -93,9 +93,9 @@ class graph_operators {
   matrix gcn_normalized() const { return matrix_for(propagation_matrix::gcn_normalized); }
   /// The adjacency matrix with the policy's row blocking and unpartitioned columns, without a transpose.
   matrix whole_rows() const {
-    const phase_scope phase(mesh_.ledger(), "distribute");
-    return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_, graph_entries<T>(edges_),
-                      symmetry::one_way, {}, transfer::sharing::trusted);
+    const comm::phase_scope phase(mesh_.ledger(), "distribute");
+    return distribute(mesh_, partita::partition::rows_of(policy_.sparse), rows_, rows_,
+                      graph_entries<T>(edges_), symmetry::one_way, {}, transfer::sharing::trusted);
   }
 
  private:
@@ -108,8 +108,8 @@ class graph_operators {
               : row_sums(mesh_.world(), rows_.size(), entries, transfer::host_threads(mesh_.queue())));
       const auto infinite = std::ranges::find_if_not(*sums, [](double d) { return std::isfinite(d); });
       if (infinite != sums->end())
-        throw_error<error>({"the weights of the edges to vertex ", infinite - sums->begin(),
-                            " have a sum that is not a finite number"});
+        base::throw_error<error>({"the weights of the edges to vertex ", infinite - sums->begin(),
+                                  " have a sum that is not a finite number"});
       for (double& d : *sums) d = d > 0 ? invert(d) : 0;
       return scale(std::move(sums));
     };
@@ -151,7 +151,7 @@ class graph_operators {
 /// data without features where there is no embedding.
 inline global_index input_width(const io::dataset& data, const training_options& options) {
   if (options.embedding == 0 && data.features == 0)
-    throw_error<input_error>(
+    base::throw_error<input_error>(
         {data.name, " has no features, and no embedding is to be learned in their place"});
   return options.embedding > 0 ? options.embedding : data.features;
 }
@@ -185,8 +185,8 @@ void require_features(const io::dataset& data, global_index v, std::span<const T
   const char* const type = sizeof(T) == 4 ? "f32" : "f64";
   for (std::size_t j = 0; j < values.size(); ++j)
     if (!std::isfinite(values[j]))
-      throw_error<input_error>({data.name, ": feature ", first + static_cast<global_index>(j), " of vertex ",
-                                v, " is not a finite number in ", type});
+      base::throw_error<input_error>({data.name, ": feature ", first + static_cast<global_index>(j),
+                                      " of vertex ", v, " is not a finite number in ", type});
 }
 
 /// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`.
@@ -265,7 +265,8 @@ sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::da
 template <class T, class Device>
 dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, const io::dataset& data,
                                                        bool raw) {
-  dense<T, dynamic_layout, Device> x(m, layout{{}, every_axis}, {data.vertices, data.features});  // (n, f)
+  dense<T, dynamic_layout, Device> x(m, layout{{}, partition::every_axis},
+                                     {data.vertices, data.features});  // (n, f)
   const interval mine = x.col_range();
   std::vector<T> row(static_cast<std::size_t>(data.features));
   std::vector<T> values;
@@ -288,7 +289,7 @@ dense<T, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io:
                                                 const training_options& options, const blocking& rows,
                                                 bool by_columns) {
   if (options.embedding > 0)
-    return initial_embedding<T>(m, by_columns ? layout{{}, every_axis} : layout(vertex_rows), rows,
+    return initial_embedding<T>(m, by_columns ? layout{{}, partition::every_axis} : layout(vertex_rows), rows,
                                 options.embedding, options.seed);                  // (n, w)
   if (by_columns) return local_feature_columns<T>(m, data, options.raw_features);  // (n, f/p)
   return local_features<T>(m, data, options.raw_features, rows);                   // (n/p, f)
@@ -306,7 +307,7 @@ class feature_matrix {
   feature_matrix(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                  const blocking& rows, matrix_contents contents = matrix_contents::filled)
       : learned_(options.embedding > 0) {
-    const phase_scope phase(m.ledger(), "distribute");
+    const comm::phase_scope phase(m.ledger(), "distribute");
     const global_index width = input_width(data, options);
     const bool is_sparse = !learned_ && data.vertex_features.is_sparse();
     if (contents == matrix_contents::unread && !is_sparse)
@@ -324,8 +325,9 @@ class feature_matrix {
   }
 
   /// The model input; features are constant between epochs.
-  operand<T, Device> input() const {
-    return sparse_ ? operand<T, Device>(*sparse_, true) : operand<T, Device>(*dense_, !learned_);
+  algebra::operand<T, Device> input() const {
+    return sparse_ ? algebra::operand<T, Device>(*sparse_, true)
+                   : algebra::operand<T, Device>(*dense_, !learned_);
   }
   /// The embedding (n x w), or null for features.
   dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }

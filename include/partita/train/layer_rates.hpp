@@ -32,7 +32,7 @@ double median_seconds(const device_queue<Device>& q, const std::function<void()>
 /// The edges of a dataset, sorted by their targets, as a block with ones.
 template <class T>
 sampling::block<T> block_of_edges(const io::dataset& data) {
-  const local_index n = to_local(data.vertices, "the number of vertices");
+  const local_index n = base::to_local(data.vertices, "the number of vertices");
   sampling::block<T> b{n, n, std::vector<local_index>(static_cast<std::size_t>(n) + 1, 0),
                        std::vector<local_index>(data.edges.size()), std::vector<T>(data.edges.size(), T(1))};
   for (const auto& e : data.edges) ++b.offsets[static_cast<std::size_t>(e.source) + 1];

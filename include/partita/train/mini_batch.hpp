@@ -31,12 +31,13 @@ class block_steps {
         named_(find_model<T, Device>(options)),
         training_vertices_(vertices_in(data, io::split_part::train).size()) {
     if (named_.on_blocks.products == 0)
-      throw_error<error>({"model ", options.model,
-                          options.coupling == coupling::decoupled   ? " in its decoupled form"
-                          : options.aggregation == aggregation::max ? " with max aggregation"
-                                                                    : "",
-                          " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
-                          "with mean aggregation"});
+      base::throw_error<error>(
+          {"model ", options.model,
+           options.coupling == coupling::decoupled   ? " in its decoupled form"
+           : options.aggregation == aggregation::max ? " with max aggregation"
+                                                     : "",
+           " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
+           "with mean aggregation"});
     if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
     if (options.mini_batch.placement == sampling::placement::column)
       comm::refuse_reproducible(alone, "placement column, of partial sums over the columns of X,");
@@ -58,7 +59,7 @@ class block_steps {
   /// of the loss. Where the sample has weights, the gradients are those of the weighted sum of losses over
   /// the number of all training vertices instead of the mean. `step` seeds dropout. In input_gradient, unless
   /// null, the gradient of the input.
-  double run(const operand<T, Device>& input, const sampling::sample<T>& sample, double share,
+  double run(const algebra::operand<T, Device>& input, const sampling::sample<T>& sample, double share,
              std::uint64_t step, dense<T, vertex_rows, Device>* input_gradient = nullptr) {
     model<T, Device> net = model_of(sample, input_gradient != nullptr);
     const auto& logits = net.forward(input, pass_of(sample, step, true));
@@ -66,7 +67,7 @@ class block_steps {
     dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
     const double loss = share * labels.loss(logits, dlogits);
     if (sample.weights.empty())
-      transform(dlogits, dlogits, scaled<T>{static_cast<T>(share)});
+      transform(dlogits, dlogits, base::scaled<T>{static_cast<T>(share)});
     else
       weigh(sample.weights, share * static_cast<double>(labels.counted(io::split_part::train)), dlogits);
     net.backward(dlogits, input_gradient);
@@ -82,7 +83,8 @@ class block_steps {
     return parameters_->gradients().values();
   }
   /// Predictions for the roots of a sample, by part of the split.
-  std::array<score_counts, 3> scores(const operand<T, Device>& input, const sampling::sample<T>& sample) {
+  std::array<score_counts, 3> scores(const algebra::operand<T, Device>& input,
+                                     const sampling::sample<T>& sample) {
     model<T, Device> net = model_of(sample, false);
     const auto& logits = net.forward(input, pass_of(sample, 0, false));
     objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);

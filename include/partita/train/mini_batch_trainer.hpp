@@ -40,7 +40,7 @@ class mini_batch_trainer {
   /// All epochs requested in the options that are left; see run_epochs.
   training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {}) {
     training_result result = run_epochs(mesh_, data_.name, options_.epochs, *this, observe, how);
-    const phase_scope phase(mesh_.ledger(), "summary");
+    const comm::phase_scope phase(mesh_.ledger(), "summary");
     const communicator& world = mesh_.world();
     result.predicted_words_received = summarize(world, predicted_.words);
     result_.iterations = static_cast<int>(order_.iterations());
@@ -59,7 +59,7 @@ class mini_batch_trainer {
     report.loss = train_epoch(static_cast<std::uint64_t>(number));
     mesh_.queue().synchronize();
     const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
-    const phase_scope phase(mesh_.ledger(), "evaluation");
+    const comm::phase_scope phase(mesh_.ledger(), "evaluation");
     detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(parameters(), optimizer_), report);
     score(report);
     return report;
@@ -251,7 +251,7 @@ void mini_batch_trainer<T, Device>::make_inputs() {
 /// Draws samples in the background, unless that takes messages.
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::begin_sampling(std::size_t batch, std::uint64_t epoch) {
-  const phase_scope phase(mesh_.ledger(), "sampling");
+  const comm::phase_scope phase(mesh_.ledger(), "sampling");
   iteration& to = slots_[batch % slots_.size()];
   divide(order_.batch(batch), epoch, result_.placement, to);
   if (sampler_->graph().is_replicated())
@@ -263,7 +263,7 @@ void mini_batch_trainer<T, Device>::begin_sampling(std::size_t batch, std::uint6
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
   beside_.wait();
-  const phase_scope phase(mesh_.ledger(), "features");
+  const comm::phase_scope phase(mesh_.ledger(), "features");
   batch_input<T, Device>& input = *inputs_[batch % 2];
   const iteration& of = slots_[batch % slots_.size()];
   input.assign(of.samples);
@@ -290,7 +290,7 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
   }
   input.release();
   const auto gradients = steps_.gradients();
-  if (!mesh_.reproducible()) mesh_.along(every_axis).all_reduce(gradients);
+  if (!mesh_.reproducible()) mesh_.along(partition::every_axis).all_reduce(gradients);
   if (learns_input()) x_gradient_->sum(input);
   return loss;
 }
@@ -307,13 +307,13 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
   if (batches > 1) begin_sampling(1, epoch);
   for (std::size_t i = 0; i < batches; ++i) {
     if (learns_input()) {  // X has changed since the rows were assigned
-      const phase_scope phase(mesh_.ledger(), "features");
+      const comm::phase_scope phase(mesh_.ledger(), "features");
       inputs_[i % 2]->start();
     }
     inputs_[i % 2]->finish();
     if (i + 1 < batches) begin_input(i + 1);
     if (i + 2 < batches) begin_sampling(i + 2, epoch);
-    const phase_scope phase(mesh_.ledger(), "training");
+    const comm::phase_scope phase(mesh_.ledger(), "training");
     iteration& now = slots_[i % slots_.size()];
     loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
     if (mesh_.reproducible()) predicted_ += steps_.predicted();
@@ -322,7 +322,7 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     predicted_ += x_gradient_->predicted(*inputs_[i % 2]);
     embedding_optimizer_.step(*x_, x_gradient_->rows(), x_gradient_->value());
   }
-  const phase_scope phase(mesh_.ledger(), "training");
+  const comm::phase_scope phase(mesh_.ledger(), "training");
   comm::collective op;
   op.kind = operation::all_reduce;
   const auto reduced = [&](global_index elements) {

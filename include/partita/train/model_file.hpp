@@ -55,7 +55,7 @@ class model_metadata {
   const std::string& text(const char* key) const {
     const auto found = texts_.find(key);
     if (found == texts_.end())
-      throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
+      base::throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
     return found->second;
   }
   bool has(const char* key) const { return texts_.contains(key); }
@@ -92,7 +92,7 @@ class model_metadata {
 
  private:
   [[noreturn]] void refuse(const char* key) const {
-    throw_error<input_error>({file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
+    base::throw_error<input_error>({file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
   }
   template <class Number>
   Number parsed(const char* key, std::string_view given, Number least) const {
@@ -140,9 +140,9 @@ inline void require_weights(const io::safetensors_file& file, const saved_model&
   const bool layered = m.options.model != "sgc";  // others have a tensor or more for each layer
   if ((layered && m.options.layers > std::ssize(file.tensors())) || (deep && hidden.empty()) ||
       least_weights(m) > elements)
-    throw_error<input_error>({file.name(),
-                              ": its tensors are too few or too small for the model that its "
-                              "metadata describes"});
+    base::throw_error<input_error>({file.name(),
+                                    ": its tensors are too few or too small for the model that its "
+                                    "metadata describes"});
 }
 
 }  // namespace detail
@@ -235,7 +235,8 @@ std::vector<T> values_in(const io::safetensors_file& file, const std::string& na
   if (found != std::vector{shape.rows, shape.cols}) {
     std::string text;
     for (const global_index size : found) text += (text.empty() ? "" : " x ") + std::to_string(size);
-    throw_error<input_error>({file.name(), ": tensor ", name, " is ", text, ", the model's is ", shape});
+    base::throw_error<input_error>(
+        {file.name(), ": tensor ", name, " is ", text, ", the model's is ", shape});
   }
   std::vector<T> values = file.values<T>(name);
   detail::require_finite(std::span<const T>(values), file.name(), "tensor " + io::printable(name));

@@ -86,7 +86,7 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
                          const training_options& options) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   if (!named.on_stages)
-    throw_error<error>(
+    base::throw_error<error>(
         {"model ", options.model,
          options.coupling == coupling::decoupled   ? " in its decoupled form"
          : options.aggregation == aggregation::max ? " with max aggregation"
@@ -170,7 +170,7 @@ inline std::vector<std::size_t> balanced_stages(const std::vector<double>& costs
   const std::size_t layers = costs.size();
   const auto count = static_cast<std::size_t>(stages);
   if (stages < 1 || layers < count)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"a model of ", layers, " layers with parameters cannot be cut into ", stages, " stages"});
   constexpr double unreachable = std::numeric_limits<double>::infinity();
   // least[s][l]: of the costliest of s runs of the first l layers
@@ -200,13 +200,13 @@ inline std::vector<std::size_t> given_stages(const std::vector<int>& numbers, st
                                              int stages) {
   std::vector<std::size_t> cuts{0};
   for (const int n : numbers) {
-    if (n < 1) throw_error<shape_error>({"a stage has at least one layer, not ", n});
+    if (n < 1) base::throw_error<shape_error>({"a stage has at least one layer, not ", n});
     cuts.push_back(cuts.back() + static_cast<std::size_t>(n));
   }
   if (static_cast<int>(numbers.size()) != stages || cuts.back() != layers)
-    throw_error<shape_error>({numbers.size(), " stages of ", cuts.back(), " layers in all were given for ",
-                              stages, " stages and a model of ", layers,
-                              " layers with parameters, with dense ones and norms"});
+    base::throw_error<shape_error>({numbers.size(), " stages of ", cuts.back(),
+                                    " layers in all were given for ", stages, " stages and a model of ",
+                                    layers, " layers with parameters, with dense ones and norms"});
   return cuts;
 }
 

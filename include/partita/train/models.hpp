@@ -23,7 +23,7 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   if (options.layers > 0 && hidden.size() == 1)
     hidden.assign(static_cast<std::size_t>(options.layers) - 1, options.hidden[0]);
   if (options.layers > 0 && static_cast<int>(hidden.size()) != options.layers - 1)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {options.layers, " layers have ", options.layers - 1, " hidden widths, not ", hidden.size()});
   hidden.insert(hidden.begin(), input_width(data, options));
   hidden.push_back(data.classes);
@@ -184,13 +184,14 @@ template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
   if (options.operands == operand_format::own) return;
   if (!std::is_same_v<T, float> || !local::multiplies_bfloat16<Device>)
-    throw_error<error>({"products with operands of bfloat16 are for float on the host"});
+    base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
   if (!model.on_stages)  // every product is one of builder::product
-    throw_error<error>({"model ", model.name,
-                        " has products whose operands are not rounded to bfloat16: gcn, sage with mean "
-                        "aggregation, gin, gcnii and resgcn have none, coupled"});
+    base::throw_error<error>({"model ", model.name,
+                              " has products whose operands are not rounded to bfloat16: gcn, sage with mean "
+                              "aggregation, gin, gcnii and resgcn have none, coupled"});
   if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
-    throw_error<error>({"operands of products are rounded to bfloat16 on whole graphs, without stages"});
+    base::throw_error<error>(
+        {"operands of products are rounded to bfloat16 on whole graphs, without stages"});
 }
 
 /// The model named by `options`. Throws error for an unknown model, or a variant that it does not have, also
@@ -206,12 +207,12 @@ const named_model<T, Device>& find_model(const training_options& options) {
     }
     known = true;
   }
-  if (!known) throw_error<error>({"unknown model '", io::printable(options.model), "'"});
+  if (!known) base::throw_error<error>({"unknown model '", io::printable(options.model), "'"});
   const bool max = options.aggregation == aggregation::max;
-  throw_error<error>({"model ", options.model, " has no ",
-                      (options.coupling == coupling::coupled ? "max aggregation"
-                       : max                                 ? "decoupled form with max aggregation"
-                                                             : "decoupled form")});
+  base::throw_error<error>({"model ", options.model, " has no ",
+                            (options.coupling == coupling::coupled ? "max aggregation"
+                             : max                                 ? "decoupled form with max aggregation"
+                                                                   : "decoupled form")});
 }
 
 /// The model named by `options` over the graph of `data`, under the policy. Collective over the mesh, with

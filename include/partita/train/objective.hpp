@@ -57,7 +57,7 @@ class objective {
   objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows)
       : objective(m, data, rows, [](global_index v) { return v; }) {
     if (counted(io::split_part::train) == 0)
-      throw_error<input_error>({data.name, ": the training set is empty"});
+      base::throw_error<input_error>({data.name, ": the training set is empty"});
   }
   /// For rows that are these vertices, on a mesh of one rank.
   objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows,
@@ -69,8 +69,9 @@ class objective {
   double loss(const matrix& logits, matrix& gradient) const {
     const auto& labels = *labels_[index(io::split_part::train)];
     if (labels.counted() == 0) return fill(gradient, T(0)), 0;
-    if (!multi_label_) return cross_entropy(logits, labels, gradient);
-    return logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(), gradient);
+    if (!multi_label_) return algebra::cross_entropy(logits, labels, gradient);
+    return algebra::logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(),
+                                  gradient);
   }
   /// Vertices in one part of the split.
   global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
@@ -78,7 +79,7 @@ class objective {
   score_counts counts(const matrix& logits, io::split_part part) {
     if (!multi_label_) {
       const auto& labels = *labels_[index(part)];
-      const auto all = static_cast<double>(labels.counted()), right = accuracy(logits, labels) * all;
+      const auto all = static_cast<double>(labels.counted()), right = algebra::accuracy(logits, labels) * all;
       return {right, all - right, all};
     }
     const auto count = [&](auto of) {
@@ -91,7 +92,7 @@ class objective {
   /// see counts.
   double score(const matrix& logits, io::split_part part) {
     if (multi_label_) return counts(logits, part).score(true);
-    const double found = accuracy(logits, *labels_[index(part)]);
+    const double found = algebra::accuracy(logits, *labels_[index(part)]);
     return counted(part) == 0 ? std::numeric_limits<double>::quiet_NaN() : found;
   }
 
@@ -123,7 +124,7 @@ class objective {
 
   bool multi_label_;
   matrix scratch_;
-  std::array<std::optional<vertex_labels<Device>>, 3> labels_;
+  std::array<std::optional<algebra::vertex_labels<Device>>, 3> labels_;
   std::array<std::optional<matrix>, 3> targets_;
 };
 

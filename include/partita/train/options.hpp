@@ -115,7 +115,7 @@ struct training_options {
   int hops = 10;        ///< appnp and sgc
   double alpha = 0.1;   ///< appnp: teleport probability; gcnii: initial residual
   double lambda = 0.5;  ///< of gcnii
-  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
+  algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
   int split_chunks = 1;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
@@ -247,7 +247,7 @@ struct training_result {
   double distribute_seconds =
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
   std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
-  std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
+  std::vector<comm::ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
   std::optional<far_result> far;  ///< of queues with far memory

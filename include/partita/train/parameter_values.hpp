@@ -49,10 +49,10 @@ void assign_values(parameters<T, Device>& to, const std::vector<parameter_values
   for (const parameter<T, Device>& p : to.list()) {
     const auto at = std::ranges::find(values, p.name(), &parameter_values<T>::name);
     if (at == values.end())
-      throw_error<input_error>({source, " has no parameter ", p.name(), " of ", p.shape()});
+      base::throw_error<input_error>({source, " has no parameter ", p.name(), " of ", p.shape()});
     const auto elements = static_cast<std::size_t>(p.shape().rows * p.shape().cols);
     if (at->shape != p.shape() || at->values.size() != elements)
-      throw_error<input_error>(
+      base::throw_error<input_error>(
           {source, ": parameter ", p.name(), " is ", at->shape, ", the model's is ", p.shape()});
     found.push_back(&*at);
   }
@@ -87,7 +87,7 @@ std::vector<T> in_order_of_vertices(std::vector<T> rows, global_index width,
                                     std::span<const global_index> vertices) {
   if (vertices.empty() || rows.empty()) return rows;
   if (std::ssize(rows) != std::ssize(vertices) * width)
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {rows.size(), " values are not ", vertices.size(), " rows of ", width, " columns"});
   std::vector<T> sorted(rows.size());
   for (std::size_t i = 0; i < vertices.size(); ++i)
@@ -104,9 +104,9 @@ void assign_rows(dense<T, vertex_rows, Device>& x, std::span<const T> values,
   const global_index width = x.shape().cols;
   if (std::ssize(values) != x.shape().rows * width ||
       (!vertices.empty() && std::ssize(vertices) != x.shape().rows))
-    throw_error<shape_error>({"a matrix of ", x.shape(), " cannot be made from ", values.size(),
-                              " values of ", vertices.empty() ? x.shape().rows : std::ssize(vertices),
-                              " vertices"});
+    base::throw_error<shape_error>({"a matrix of ", x.shape(), " cannot be made from ", values.size(),
+                                    " values of ", vertices.empty() ? x.shape().rows : std::ssize(vertices),
+                                    " vertices"});
   const interval mine = x.row_range();
   std::vector<T> rows;
   rows.reserve(x.values().size());

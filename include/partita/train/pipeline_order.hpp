@@ -16,7 +16,7 @@ namespace partita::nn {
 /// each epoch. Backward runs in the reverse order. Local, and the same on every rank: a function of its
 /// arguments. Throws error unless there is a chunk. Source: GNNPipe (arXiv 2308.10087), chunk shuffling.
 inline std::vector<int> chunk_order(std::uint64_t seed, std::uint64_t epoch, int chunks, bool shuffled) {
-  if (chunks < 1) throw_error<error>({"a pipeline has at least one chunk, not ", chunks});
+  if (chunks < 1) base::throw_error<error>({"a pipeline has at least one chunk, not ", chunks});
   constexpr std::uint64_t stream = 0x63686e6b;
   std::vector<int> order(static_cast<std::size_t>(chunks));
   std::iota(order.begin(), order.end(), 0);

@@ -19,10 +19,11 @@ inline void require_pipeline(const training_options& options) {
   if (options.embedding > 0) throw error("an embedding cannot be learned over stages");
   if (options.mini_batch.batch > 0) throw error("mini-batches do not pass through stages");
   if (options.recompute == recomputation::always) throw error("stages do not compute outputs again");
-  if (how.stages < 1) throw_error<error>({"a pipeline has at least one stage, not ", how.stages});
-  if (how.chunks < 0) throw_error<error>({"a pipeline has at least one chunk, not ", how.chunks});
-  if (how.window < 1) throw_error<error>({"history is kept for at least one epoch, not ", how.window});
-  if (how.guard < 0) throw_error<error>({"a guard compares every so many epochs, not every ", how.guard});
+  if (how.stages < 1) base::throw_error<error>({"a pipeline has at least one stage, not ", how.stages});
+  if (how.chunks < 0) base::throw_error<error>({"a pipeline has at least one chunk, not ", how.chunks});
+  if (how.window < 1) base::throw_error<error>({"history is kept for at least one epoch, not ", how.window});
+  if (how.guard < 0)
+    base::throw_error<error>({"a guard compares every so many epochs, not every ", how.guard});
 }
 
 /// The first layer of each stage, and the number of layers. Collective over the mesh. What travels: two

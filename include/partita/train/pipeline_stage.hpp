@@ -135,11 +135,11 @@ class pipeline_stage {
   template <class View>
   typename layers::matrices views(View view);
   /// The features, in the first stage, as an input that changes: dropout makes it differ from epoch to epoch.
-  std::optional<operand<T, Device>> input() {
+  std::optional<algebra::operand<T, Device>> input() {
     if (!features_) return {};
-    return features_->input().visit([](const auto& x) { return operand<T, Device>(x); });
+    return features_->input().visit([](const auto& x) { return algebra::operand<T, Device>(x); });
   }
-  std::optional<operand<T, Device>> input_of(std::size_t c);
+  std::optional<algebra::operand<T, Device>> input_of(std::size_t c);
   void keep_input();
 
   mesh<Device> mesh_;
@@ -268,10 +268,10 @@ auto pipeline_stage<T, Device>::views(View view) -> typename layers::matrices {
 
 /// The features of the rows that pass with chunk c, in the first stage.
 template <class T, class Device>
-std::optional<operand<T, Device>> pipeline_stage<T, Device>::input_of(std::size_t c) {
+std::optional<algebra::operand<T, Device>> pipeline_stage<T, Device>::input_of(std::size_t c) {
   if (!features_) return {};
   if (auto* const x = features_->dense_rows(); x != nullptr && !halos_)
-    return operand<T, Device>(dense_parts_.emplace_back(graph_->part(c, *x)));
+    return algebra::operand<T, Device>(dense_parts_.emplace_back(graph_->part(c, *x)));
   const io::dataset& data = vertices().data();
   std::vector<global_index> of_data;
   if (halos_) of_data = halos_->halo(c).extended_of(mesh_.rank());
@@ -279,9 +279,9 @@ std::optional<operand<T, Device>> pipeline_stage<T, Device>::input_of(std::size_
        !halos_ && v < vertices().part(mesh_.rank(), c).end; ++v)
     of_data.push_back(v);
   if (!features_->dense_rows())
-    return operand<T, Device>(sparse_parts_.emplace_back(
+    return algebra::operand<T, Device>(sparse_parts_.emplace_back(
         sparse_features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
-  return operand<T, Device>(
+  return algebra::operand<T, Device>(
       dense_parts_.emplace_back(features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
 }
 
@@ -291,7 +291,7 @@ void pipeline_stage<T, Device>::keep_input() {
   for (auto& [table, of_input] : state_->tables) {
     if (!of_input) continue;
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      dense_operand<T, Device> written_out;
+      algebra::dense_operand<T, Device> written_out;
       const matrix& x = written_out(chunks_[c]->input());
       graph_->write(c, own_rows(c, x), table->rows(*graph_, x.shape().cols));
     }

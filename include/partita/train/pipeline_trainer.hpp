@@ -65,7 +65,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
-    const phase_scope phase(mesh_.ledger(), "backward");
+    const comm::phase_scope phase(mesh_.ledger(), "backward");
     comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
@@ -167,7 +167,7 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
   require_pipeline(options);
   const int stages = options.pipeline.stages;
   if (m.size() != stages * inside.size())
-    throw_error<mesh_error>({m.size(), " ranks are not ", stages, " stages of a mesh ", inside});
+    base::throw_error<mesh_error>({m.size(), " ranks are not ", stages, " stages of a mesh ", inside});
   require_mesh(p, inside, inside.size());
   const int rank = m.world().rank(), ways = inside.size();
   const communicator of_stage = m.world().split(rank / ways, rank % ways, "stage");
@@ -181,7 +181,7 @@ void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const poli
   const pipeline_options& how = options_.pipeline;
   const blocking rows = vertex_blocking(*of_stage_, data, options_);
   if (how.chunk_count() > data.vertices)
-    throw_error<error>({how.chunk_count(), " chunks of ", data.vertices, " vertices"});
+    base::throw_error<error>({how.chunk_count(), " chunks of ", data.vertices, " vertices"});
   const auto chunks =
       std::make_shared<const chunked_vertices>(data, rows, vertex_chunks(data, rows, how), how.chunk_count());
   const model_outline outline = outline_of<T, Device>(mesh_.queue(), data, options_);
@@ -208,13 +208,13 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
       chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
   const std::vector<pipeline_task> tasks = pipeline_tasks(order);
   const std::span all(tasks);
-  const phase_scope ahead(mesh_.ledger(), "forward");
+  const comm::phase_scope ahead(mesh_.ledger(), "forward");
   link_->flow(
       all.first(order.size()), s - 1, s + 1, [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
       [&](std::size_t c) { stage_->forward(c, p); },
       [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
   const double found = loss();
-  const phase_scope behind(mesh_.ledger(), "backward");
+  const comm::phase_scope behind(mesh_.ledger(), "backward");
   link_->flow(
       all.subspan(order.size()), s + 1, s - 1,
       [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
@@ -259,10 +259,10 @@ void pipeline_trainer<T, Device>::update(int number) {
 template <class T, class Device>
 double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes, std::string_view forward,
                                             std::string_view backward) {
-  const phase_scope ahead(mesh_.ledger(), forward);
+  const comm::phase_scope ahead(mesh_.ledger(), forward);
   forward_whole(p, refreshes);
   const double found = loss();
-  const phase_scope behind(mesh_.ledger(), backward);
+  const comm::phase_scope behind(mesh_.ledger(), backward);
   layers& all = stage_->whole();
   all_at_once(
       stage() + 1, stage() - 1, all.backward_input(), [&] { stage_->backward_whole(); },
@@ -284,7 +284,7 @@ void pipeline_trainer<T, Device>::run_exactly(int number) {
 /// numbers in an all-reduce and a broadcast each.
 template <class T, class Device>
 pipeline_comparison pipeline_trainer<T, Device>::compare(int number, double loss) {
-  const phase_scope phase(mesh_.ledger(), "evaluation");
+  const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   std::array<double, 3> found{};
   if (is_last()) found = {loss, guard_.loss(), guard_.difference(stage_->whole().logits())};
   mesh_.world().broadcast(found, mesh_.size() - 1);
@@ -306,7 +306,7 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   const comm::task_scope at(link_->task({"epoch ", number}));
   const bool compared = epochs_.compares(number);
   if (compared || epochs_.refreshes()) {
-    const phase_scope phase(mesh_.ledger(), "evaluation");
+    const comm::phase_scope phase(mesh_.ledger(), "evaluation");
     run_exactly(number);
   }
   link_->taken_idle();
@@ -322,7 +322,7 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   if (compared) report.comparison = compare(number, report.loss);
   timed([&] { update(number); });
 
-  const phase_scope phase(mesh_.ledger(), "evaluation");
+  const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
   idle_ += report.seconds - (mine - link_->taken_idle());
   seconds_ += report.seconds;
@@ -355,12 +355,12 @@ training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, 
     const bool stops = options_.pipeline.on_divergence == guard_action::stop;
     if (!stops || !r.comparison || !r.comparison->diverged) return;
     mesh_.world().all_gather(r.epoch);  // every rank has observed it before the first one leaves
-    throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", r.epoch,
-                        ": ", r.comparison->reason,
-                        "; more exact epochs, another history or fewer chunks may help"});
+    base::throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ",
+                              r.epoch, ": ", r.comparison->reason,
+                              "; more exact epochs, another history or fewer chunks may help"});
   };
   training_result result = run_epochs<T>(mesh_, name_, options_.epochs, *this, observe_and_stop, how);
-  const phase_scope phase(mesh_.ledger(), "summary");
+  const comm::phase_scope phase(mesh_.ledger(), "summary");
   const communicator& world = mesh_.world();
   result.mesh = of_stage_->shape();
   result.predicted_words_received = summarize(world, predicted().words);
@@ -390,8 +390,8 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::assign_parameters(std::span<const T> values) {
   const stage_place& here = stage_->place();
   if (std::ssize(values) != here.weights_before(here.outline.layers.size()))
-    throw_error<shape_error>({"the model has ", here.weights_before(here.outline.layers.size()),
-                              " parameter elements, not ", values.size()});
+    base::throw_error<shape_error>({"the model has ", here.weights_before(here.outline.layers.size()),
+                                    " parameter elements, not ", values.size()});
   const global_index begin = here.weights_before(here.first), end = here.weights_before(here.last);
   copy(mesh_.queue(), values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
        parameters().values().values());

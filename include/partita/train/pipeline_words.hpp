@@ -61,9 +61,9 @@ constexpr global_index gradient_words(global_index parameters, int replicas) {
 /// logs.
 inline global_index hybrid_words(const layered_network& net, int stages, int ways, global_index mirrors) {
   if (stages < 1 || ways < 1)
-    throw_error<shape_error>({stages, " stages of ", ways, " ways; there is at least one of each"});
+    base::throw_error<shape_error>({stages, " stages of ", ways, " ways; there is at least one of each"});
   if (stages > net.layers)
-    throw_error<shape_error>({net.layers, " layers cannot be cut into ", stages, " stages"});
+    base::throw_error<shape_error>({net.layers, " layers cannot be cut into ", stages, " stages"});
   const std::vector<global_index> boundaries(static_cast<std::size_t>(stages) - 1,
                                              net.width * (1 + net.shared));
   const std::vector<global_index> aggregated(static_cast<std::size_t>(net.layers), net.width);
@@ -103,10 +103,11 @@ constexpr global_index bytes_of(global_index words) {
 /// way.
 inline global_index mirror_pairs(std::span<const io::edge> edges, std::span<const int> parts, int ways) {
   for (const int part : parts)
-    if (part < 0 || part >= ways) throw_error<shape_error>({"part ", part, " is none of ", ways, " ways"});
+    if (part < 0 || part >= ways)
+      base::throw_error<shape_error>({"part ", part, " is none of ", ways, " ways"});
   const auto part_of = [&](global_index v) {
     if (v < 0 || v >= static_cast<global_index>(parts.size()))
-      throw_error<shape_error>({"vertex ", v, " is none of ", parts.size(), " that have parts"});
+      base::throw_error<shape_error>({"vertex ", v, " is none of ", parts.size(), " that have parts"});
     return static_cast<std::size_t>(parts[static_cast<std::size_t>(v)]);
   };
   std::vector<bool> needed(parts.size() * static_cast<std::size_t>(ways), false);  // (n, ways)

@@ -45,9 +45,10 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
       std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
   if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
   local::tile_shape shape;
-  shape.rows = to_local(rows.block(p.sparse.rows, m.at()).size(), "the number of rows of a sparse block");
+  shape.rows =
+      base::to_local(rows.block(p.sparse.rows, m.at()).size(), "the number of rows of a sparse block");
   for (const interval c : partition::tile_columns(p.sparse, rows, m.at()))
-    shape.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
+    shape.widths.push_back(base::to_local(c.size(), "the number of columns of a sparse tile"));
   shape.nonzeros = static_cast<std::size_t>(nonzeros);
   shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
   shape.form = form_of(matrix, of);
@@ -113,7 +114,7 @@ template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
-  memory_meter& meter = *m.queue().meter();
+  memory::memory_meter& meter = *m.queue().meter();
   meter.restart_peak();
   const auto before = static_cast<global_index>(meter.current());
   const trainer<T, Device> set_up(m, data, options, detail::unread_model<T>(m, edges, options, p),

@@ -69,7 +69,7 @@ class stage_layers {
   /// `own`: the blocking of the rows of its own. `vertices`: of all rows, by which dropout is drawn.
   stage_layers(const mesh<Device>& m, const stage_place& place, sequential<T, Device> layers,
                std::vector<std::shared_ptr<skip_connection<T, Device>>> skips, matrices all,
-               const blocking& own, std::optional<operand<T, Device>> input,
+               const blocking& own, std::optional<algebra::operand<T, Device>> input,
                const std::vector<global_index>& vertices)
       : in_(place.skips_in()),
         out_(place.skips_out()),
@@ -130,7 +130,7 @@ class stage_layers {
     const matrix* const inside = layers_.hidden();
     return inside == nullptr && all_.h ? &*all_.h : inside;
   }
-  const operand<T, Device>& input() {
+  const algebra::operand<T, Device>& input() {
     if (!input_) input_.emplace(*all_.h);
     return *input_;
   }
@@ -147,7 +147,7 @@ class stage_layers {
   sequential<T, Device> layers_;
   std::vector<std::shared_ptr<skip_connection<T, Device>>> skips_;
   matrices all_;
-  std::optional<operand<T, Device>> input_;
+  std::optional<algebra::operand<T, Device>> input_;
   buffer<global_index, Device> vertices_;
   std::optional<matrix> own_z_;
   std::deque<matrix> gradients_in_, gradients_out_;  ///< views of own rows

@@ -23,8 +23,8 @@ inline over_ranks summarize(const communicator& world, global_index mine) {
 
 /// The traffic of far memory on all ranks, what all of them or none predicted, and the peaks of their far
 /// buffers. Collective.
-inline far_result summarize_far(const communicator& world, const far_traffic& mine,
-                                const std::optional<far_traffic>& predicted, std::size_t peak) {
+inline far_result summarize_far(const communicator& world, const memory::far_traffic& mine,
+                                const std::optional<memory::far_traffic>& predicted, std::size_t peak) {
   const auto count = [&](std::uint64_t of_rank) {
     return summarize(world, static_cast<global_index>(of_rank));
   };
@@ -41,20 +41,20 @@ inline far_result summarize_far(const communicator& world, const far_traffic& mi
     found.replication = static_cast<double>(count(mine.rows_needed).total) / static_cast<double>(rows);
   std::array times{mine.transfer, mine.compute, mine.exposed};
   world.all_reduce(times);
-  far_traffic all;
+  memory::far_traffic all;
   all.transfer = times[0], all.compute = times[1], all.exposed = times[2];
   if (all.transfer > 0) found.overlap = all.overlap();
   return found;
 }
 
 /// The ledger entries of all ranks, summed by phase, operation and axis. Collective.
-inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
-                                               const std::vector<ledger_entry>& mine) {
+inline std::vector<comm::ledger_entry> merge_ledgers(const communicator& world,
+                                                     const std::vector<comm::ledger_entry>& mine) {
   constexpr std::size_t fields = 6;
   std::vector<global_index> numbers;
   std::vector<double> seconds;
   std::vector<std::uint8_t> names;
-  for (const ledger_entry& e : mine) {
+  for (const comm::ledger_entry& e : mine) {
     for (const std::string& name : {e.phase, e.axis}) {
       numbers.push_back(static_cast<global_index>(name.size()));
       names.insert(names.end(), name.begin(), name.end());

@@ -34,8 +34,8 @@ class trainer {
         embedding_optimizer_(options.learning_rate),
         gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {
     if (model_.width() != data.classes)
-      throw_error<shape_error>({data.name, " has ", data.classes, " classes, the logits of the model have ",
-                                model_.width(), " columns"});
+      base::throw_error<shape_error>({data.name, " has ", data.classes,
+                                      " classes, the logits of the model have ", model_.width(), " columns"});
   }
 
   /// One training step; returns the loss before the update. What travels: the model's forward and backward
@@ -118,7 +118,7 @@ template <class T, class Device>
 double trainer<T, Device>::step(int number) {
   double loss = 0;
   {
-    const phase_scope phase(mesh_.ledger(), "forward");
+    const comm::phase_scope phase(mesh_.ledger(), "forward");
     const auto& logits =
         model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
     loss = objective_.loss(logits, gradient_);
@@ -127,7 +127,7 @@ double trainer<T, Device>::step(int number) {
   if (x != nullptr && !embedding_gradient_)
     embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
   {
-    const phase_scope phase(mesh_.ledger(), "backward");
+    const comm::phase_scope phase(mesh_.ledger(), "backward");
     model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
   }
   optimizer_.step(model_.parameters());
@@ -153,17 +153,18 @@ far_forecast trainer<T, Device>::forecast() {
   auto embedding_optimizer =
       std::exchange(embedding_optimizer_, nn::sparse_adam<T, Device>(options_.learning_rate));
   const auto rehearse = [&](far_forecast& to, const auto& work) {
-    const far_rehearsal rehearsal(*channel, to);
+    const memory::far_rehearsal rehearsal(*channel, to);
     work();
   };
   rehearse(other, [&] { epoch(1); });
-  const far_traffic before = channel->traffic();
+  const memory::far_traffic before = channel->traffic();
   rehearse(steady, [&] { epoch(1); });
-  if (const far_traffic run = channel->traffic() - before; run.read + run.written > 0)
+  if (const memory::far_traffic run = channel->traffic() - before; run.read + run.written > 0)
     steady.add("operation that was run", run);
   // What layers keep of a constant input is not there: they compute it again after one that is not.
   rehearse(other, [&] {
-    features_.input().visit([&](const auto& input) { model_.forward(operand<T, Device>(input), {}); });
+    features_.input().visit(
+        [&](const auto& input) { model_.forward(algebra::operand<T, Device>(input), {}); });
   });
   optimizer_ = std::move(optimizer);
   embedding_optimizer_ = std::move(embedding_optimizer);
@@ -181,7 +182,7 @@ epoch_report trainer<T, Device>::epoch(int number) {
   mesh_.queue().synchronize();
   const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
 
-  const phase_scope phase(mesh_.ledger(), "evaluation");
+  const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(model_.parameters(), optimizer_),
                       report);
   score(report);
@@ -208,7 +209,7 @@ void trainer<T, Device>::restore(training_state<T> from) {
 template <class T, class Device>
 training_result trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
   training_result result = run_epochs(mesh_, name_, options_.epochs, *this, observe, how);
-  const phase_scope phase(mesh_.ledger(), "summary");
+  const comm::phase_scope phase(mesh_.ledger(), "summary");
   result.predicted_words_received = summarize(mesh_.world(), predicted().words);
   return result;
 }

@@ -172,17 +172,17 @@ void require_parameters(const training_state<T>& state, const std::vector<named_
   global_index elements = 0;
   for (std::size_t k = 0; k < std::max(wanted.size(), state.parameters.size()); ++k) {
     if (k == wanted.size())
-      throw_error<error>({"the state has a parameter ", state.parameters[k].name, ", the model none"});
+      base::throw_error<error>({"the state has a parameter ", state.parameters[k].name, ", the model none"});
     if (k == state.parameters.size())
-      throw_error<error>({"the model has a parameter ", wanted[k].name, ", the state none"});
+      base::throw_error<error>({"the model has a parameter ", wanted[k].name, ", the state none"});
     const auto& [name, shape] = state.parameters[k];
     if (name != wanted[k].name || shape != wanted[k].shape)
-      throw_error<error>({"the model has a parameter ", wanted[k].name, " (", wanted[k].shape,
-                          ") where the state has ", name, " (", shape, ")"});
+      base::throw_error<error>({"the model has a parameter ", wanted[k].name, " (", wanted[k].shape,
+                                ") where the state has ", name, " (", shape, ")"});
     elements += shape.rows * shape.cols;
   }
   if (state.embedding_shape != embedding)
-    throw_error<error>(
+    base::throw_error<error>(
         {"the model has an embedding of ", embedding, ", the state one of ", state.embedding_shape});
   const auto has = [](const values_with_moments<T>& all, global_index size) {
     return std::ssize(all.values) == size && std::ssize(all.first) == size && std::ssize(all.second) == size;

@@ -11,7 +11,7 @@
 
 namespace partita {
 
-namespace detail {
+namespace transfer::detail {
 
 /// f(i, j, current value) for every entry of this rank's block of A, in storage order.
 template <class T, layout L, class Device, class Function>
@@ -61,7 +61,7 @@ class entry_table {
     const auto missing = std::find(found_.begin(), found_.end(), 0);
     if (missing == found_.end()) return;
     const triplet<T>& e = entries_[static_cast<std::size_t>(missing - found_.begin())];
-    throw_error<error>(
+    base::throw_error<error>(
         {"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col, "), and the pattern is fixed"});
   }
 
@@ -90,7 +90,7 @@ bool stores_transpose(const sparse<T, L, Device>& a) {
   return a.kind() == symmetry::general || !a.is_stored();
 }
 
-}  // namespace detail
+}  // namespace transfer::detail
 
 /// A(i, j) = the sum of the given entries at (i, j), on A's sparsity pattern; entries that no rank gives
 /// become 0. Copies of A, transposed(A) and plans made with A see the new values.
@@ -98,19 +98,19 @@ bool stores_transpose(const sparse<T, L, Device>& a) {
 /// `entries`: as for distribute. Collective over the mesh. What travels: each entry, to the ranks that hold
 /// it, and again for A^T if that is stored separately. Throws what distribute throws, and error naming an
 /// entry outside the pattern; A is then unchanged on the rank that throws.
-template <class T, layout L, class Device, detail::triplets Entries>
+template <class T, layout L, class Device, transfer::detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
                    transfer::sharing shares = transfer::sharing::disjoint,
                    std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  detail::require_entries(a.mesh(), a.shape(), entries, shares);
+  transfer::detail::require_entries(a.mesh(), a.shape(), entries, shares);
   if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), entries))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"a matrix of ", a.shape(), " is stored as symmetric, but the values assigned to it are not"});
   std::vector<T> forward, backward;
-  if (a.is_stored()) forward = detail::values_given(a, entries, transfer::side::straight);
-  if (detail::stores_transpose(a))
-    backward = detail::values_given(transposed(a), entries, transfer::side::transposed);
+  if (a.is_stored()) forward = transfer::detail::values_given(a, entries, transfer::side::straight);
+  if (transfer::detail::stores_transpose(a))
+    backward = transfer::detail::values_given(transposed(a), entries, transfer::side::transposed);
   a.assign_local_values(forward, backward);
 }
 
@@ -125,16 +125,17 @@ void assign_values(sparse<T, L, Device>& a, Function f) {
   const auto value = [&](global_index i, global_index j, T old) {
     const T now = static_cast<T>(f(i, j, old));
     if (!std::isfinite(now))
-      throw_error<error>({"assign_values: the new value at (", i, ", ", j, ") is not a finite number"});
+      base::throw_error<error>({"assign_values: the new value at (", i, ", ", j, ") is not a finite number"});
     if (symmetric && now != static_cast<T>(f(j, i, old)))
-      throw_error<error>({"assign_values: the new values at (", i, ", ", j, ") and (", j, ", ", i,
-                          ") differ, but the matrix is stored as symmetric"});
+      base::throw_error<error>({"assign_values: the new values at (", i, ", ", j, ") and (", j, ", ", i,
+                                ") differ, but the matrix is stored as symmetric"});
     return now;
   };
   std::vector<T> forward, backward;
-  if (a.is_stored()) forward = detail::values_by(a, value);
-  if (detail::stores_transpose(a))
-    backward = detail::values_by(transposed(a), [&](auto i, auto j, T old) { return value(j, i, old); });
+  if (a.is_stored()) forward = transfer::detail::values_by(a, value);
+  if (transfer::detail::stores_transpose(a))
+    backward =
+        transfer::detail::values_by(transposed(a), [&](auto i, auto j, T old) { return value(j, i, old); });
   a.assign_local_values(forward, backward);
 }
 

@@ -26,15 +26,15 @@ class csr_rows {
   csr_rows(global_index first_row, const Offsets& offsets, const Columns& columns, const Values& values)
       : first_row_(first_row), offsets_(offsets), columns_(columns), values_(values) {
     if (offsets_.empty() || offsets_.front() != 0)
-      throw_error<shape_error>({"the offsets of CSR rows from ", first_row, " on do not begin with 0"});
+      base::throw_error<shape_error>({"the offsets of CSR rows from ", first_row, " on do not begin with 0"});
     for (std::size_t i = 1; i < offsets_.size(); ++i)
       if (offsets_[i] < offsets_[i - 1])
-        throw_error<shape_error>({"row ", first_row + static_cast<global_index>(i - 1),
-                                  " of CSR rows ends at ", offsets_[i], ", before it begins at ",
-                                  offsets_[i - 1]});
+        base::throw_error<shape_error>({"row ", first_row + static_cast<global_index>(i - 1),
+                                        " of CSR rows ends at ", offsets_[i], ", before it begins at ",
+                                        offsets_[i - 1]});
     if (columns_.size() != static_cast<std::size_t>(offsets_.back()) || values_.size() != columns_.size())
-      throw_error<shape_error>({"CSR rows with offsets up to ", offsets_.back(), " have ", columns_.size(),
-                                " columns and ", values_.size(), " values"});
+      base::throw_error<shape_error>({"CSR rows with offsets up to ", offsets_.back(), " have ",
+                                      columns_.size(), " columns and ", values_.size(), " values"});
   }
 
   class iterator {

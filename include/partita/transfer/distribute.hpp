@@ -50,7 +50,7 @@ dense<T, L, Device> generate(const mesh<Device>& m, matrix_shape shape, Function
   return dense<T, L, Device>(generate<T>(m, L, shape, f));
 }
 
-namespace detail {
+namespace transfer::detail {
 
 template <class Range>
 using entry_of = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
@@ -69,7 +69,7 @@ std::span<const entry_of<Range>> entries_of(const Range& entries) {
   return {std::data(entries), std::size(entries)};
 }
 
-}  // namespace detail
+}  // namespace transfer::detail
 
 /// X in layout `l` from the row-major values (shape.rows x shape.cols) of rank `root`, a contiguous range;
 /// the range of every other rank is ignored and may be empty. Collective over the mesh. What travels: each
@@ -84,7 +84,8 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
   dense<T, dynamic_layout, Device> x(m, l, shape);
   const bool mine = m.rank() == root;
   if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
-    throw_error<shape_error>({"a matrix of ", shape, " cannot be made from ", values.size(), " values"});
+    base::throw_error<shape_error>(
+        {"a matrix of ", shape, " cannot be made from ", values.size(), " values"});
   std::vector<global_index> send(static_cast<std::size_t>(m.size()), 0), recv(send);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
@@ -113,7 +114,7 @@ std::vector<T> collect(const dense<T, L, Device>& x,
   return values;
 }
 
-namespace detail {
+namespace transfer::detail {
 
 template <class T, class Device>
 using shared_tiles = std::shared_ptr<local::csr_tiles<T, Device>>;
@@ -188,13 +189,13 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   if (kind == symmetry::symmetric) {
     const bool trusted = shares == transfer::sharing::trusted;
     if (!(rows == cols) || (!trusted && !(has_equal_factors(entries) && is_symmetric(m.world(), entries))))
-      throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
+      base::throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
   return {forward, tiles_of(cols, rows, transfer::side::transposed)};
 }
 
-}  // namespace detail
+}  // namespace transfer::detail
 
 /// A (rows.size() x cols.size()) in layout `l` from entries given collectively, each on one rank; duplicates
 /// are summed. `entries`: any forward range of triplets, such as a vector, or transfer::csr_rows over
@@ -207,20 +208,20 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 /// outside the matrix; and when A is declared symmetric but is not (see is_symmetric); error naming an entry
 /// that is not finite, and when all ranks, or two, give the same entries, unless `shares` declares that
 /// they overlap and are to be summed.
-template <class Device, detail::triplets Entries>
+template <class Device, transfer::detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
                 transfer::sharing shares = transfer::sharing::disjoint,
                 std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  using T = decltype(detail::entry_of<Entries>::value);
-  auto [forward, backward] =
-      detail::distribute_tiles<T>(m, l, rows, cols, detail::entries_of(entries), kind, shares);
+  using T = decltype(transfer::detail::entry_of<Entries>::value);
+  auto [forward, backward] = transfer::detail::distribute_tiles<T>(
+      m, l, rows, cols, transfer::detail::entries_of(entries), kind, shares);
   return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
                                            std::move(backward));
 }
 /// As above, with even blocks.
-template <class Device, detail::triplets Entries>
+template <class Device, transfer::detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
                 std::source_location where = std::source_location::current()) {
@@ -230,7 +231,7 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entri
 /// In the layout of a policy; products redistribute dense matrices of any layout to the policy's and back.
 /// The columns of A are cut as the rows of X are: `cols` is a blocking with nesting::rows, too. Throws
 /// as require_mesh does.
-template <class Device, detail::triplets Entries>
+template <class Device, transfer::detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general,
                 transfer::sharing shares = transfer::sharing::disjoint,
@@ -239,7 +240,7 @@ auto distribute(const mesh<Device>& m, const policy& p, const blocking& rows, co
   return distribute(m, p.sparse, rows, cols, entries, kind, p.dense, shares, where);
 }
 /// As above, with even blocks.
-template <class Device, detail::triplets Entries>
+template <class Device, transfer::detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
                 std::source_location where = std::source_location::current()) {
@@ -254,7 +255,7 @@ auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& col
   const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares, where);
   return sparse<typename decltype(a)::value_type, L, Device>(a);
 }
-template <layout L, class Device, detail::triplets Entries>
+template <layout L, class Device, transfer::detail::triplets Entries>
 auto distribute(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
                 std::source_location where = std::source_location::current()) {

@@ -7,7 +7,7 @@
 #include "partita/transfer/in_edges.hpp"
 #include "partita/transfer/row_lists.hpp"
 
-namespace partita {
+namespace partita::transfer {
 
 /// own(e, h) = sum over ranks of their contributions to value h of edge e, for the in-edges of owned vertices
 /// in the order of in_edges::own_rows (entries x heads), from values on tiles (entries x the heads whose
@@ -174,4 +174,4 @@ class edge_redistribution {
   buffer<T, Device> outgoing_, incoming_;
 };
 
-}  // namespace partita
+}  // namespace partita::transfer

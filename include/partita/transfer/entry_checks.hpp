@@ -80,11 +80,11 @@ void add_by_row(const Entries& entries, std::vector<Sum>& sums, int threads) {
 template <class Entry>
 void require_finite(const Entry& e, std::string_view giver = {}) {
   if (!std::isfinite(e.value))
-    throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
-                        std::isnan(e.value) ? "NaN"
-                        : e.value > 0       ? "infinite"
-                                            : "minus infinite",
-                        ", which is not a finite number", giver});
+    base::throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
+                              std::isnan(e.value) ? "NaN"
+                              : e.value > 0       ? "infinite"
+                                                  : "minus infinite",
+                              ", which is not a finite number", giver});
 }
 
 /// Throws shape_error naming an entry outside a matrix of this shape, and as require_finite. `entries`, here
@@ -94,7 +94,8 @@ void require_entries(matrix_shape shape, const Entries& entries, int threads = 1
                      std::string_view giver = {}) {
   for_entries(entries, threads, [&](std::size_t, const auto& e) {
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape, giver});
+      base::throw_error<shape_error>(
+          {"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape, giver});
     require_finite(e, giver);
   });
 }
@@ -104,9 +105,10 @@ inline void require_different(const std::vector<global_index>& of_ranks) {
   for (auto r = of_ranks.begin(); r != of_ranks.end(); ++r) {
     const auto other = *r % 2 == 0 ? of_ranks.end() : std::find(std::next(r), of_ranks.end(), *r);
     if (other != of_ranks.end())
-      throw_error<error>({"ranks ", r - of_ranks.begin(), " and ", other - of_ranks.begin(),
-                          " gave the same entries, which would be summed twice: give each entry on one rank, "
-                          "or say transfer::sharing::overlapping"});
+      base::throw_error<error>(
+          {"ranks ", r - of_ranks.begin(), " and ", other - of_ranks.begin(),
+           " gave the same entries, which would be summed twice: give each entry on one rank, "
+           "or say transfer::sharing::overlapping"});
   }
 }
 
@@ -118,7 +120,7 @@ void require_shares(const communicator& world, const Entries& entries) {
   if (world.size() == 1) return;
   std::uint64_t sum = 0, count = 0;
   for (const auto& e : entries) {
-    sum += random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
+    sum += base::random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
     ++count;
   }
   const bool several = count >= 4;  // fewer may be alike by chance: edges that a file has twice
@@ -126,9 +128,9 @@ void require_shares(const communicator& world, const Entries& entries) {
   const auto mine = count == 0 ? 0 : static_cast<global_index>(several ? hash : hash - 1);
   const std::vector<global_index> all = world.all_gather(mine);
   if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return require_different(all);
-  throw_error<error>({"each of ", world.size(), " ranks gave the same ", count,
-                      count == 1 ? " entry" : " entries", ", which would be summed ", world.size(),
-                      " times: give each entry on one rank, or say transfer::sharing::overlapping"});
+  base::throw_error<error>({"each of ", world.size(), " ranks gave the same ", count,
+                            count == 1 ? " entry" : " entries", ", which would be summed ", world.size(),
+                            " times: give each entry on one rank, or say transfer::sharing::overlapping"});
 }
 
 namespace detail {
@@ -220,8 +222,8 @@ bool is_symmetric(const communicator& world, const Entries& entries, int threads
   transfer::for_entries(entries, threads, [&](std::size_t part, const auto& e) {
     transfer::require_finite(e);
     of_threads[part].add(static_cast<double>(e.value),
-                         static_cast<std::int64_t>(random_bits(0, e.row, e.col) >> 2) -
-                             static_cast<std::int64_t>(random_bits(0, e.col, e.row) >> 2));
+                         static_cast<std::int64_t>(base::random_bits(0, e.row, e.col) >> 2) -
+                             static_cast<std::int64_t>(base::random_bits(0, e.col, e.row) >> 2));
   });
   transfer::detail::exact_sum difference;
   for (const transfer::detail::exact_sum& of_thread : of_threads) difference.add(of_thread);

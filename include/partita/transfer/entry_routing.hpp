@@ -39,13 +39,13 @@ class entry_holders {
       : rows_(rows, l.rows), cols_(cols, partition::column_cut(l)) {
     partition::require_sparse(shape, l, rows, cols);
     const bool row_cut = l.rows.contains(axis::row);
-    const axis_set copies = every_axis - l.used();
+    const axis_set copies = partition::every_axis - l.used();
     tiles_ = row_cut ? static_cast<std::size_t>(shape.row) : 1;
     copies_ = static_cast<std::size_t>(shape.size(copies));
     for (std::size_t r = 0; r < rows_.count(); ++r)
-      to_local(rows_.block(r).size(), "the number of rows of a sparse block");
+      base::to_local(rows_.block(r).size(), "the number of rows of a sparse block");
     for (std::size_t k = 0; k < cols_.count(); ++k)
-      to_local(cols_.block(k).size(), "the number of columns of a sparse tile");
+      base::to_local(cols_.block(k).size(), "the number of columns of a sparse tile");
     for (std::size_t r = 0; r < rows_.count(); ++r)
       for (std::size_t k = 0; k < cols_.count(); ++k) {
         coordinates at = partition::group_member(shape, partition::column_cut(l), {}, static_cast<int>(k));

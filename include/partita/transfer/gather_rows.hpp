@@ -12,9 +12,13 @@
 
 namespace partita {
 
+namespace transfer {
+
 /// Which columns gathered rows have: all columns of the matrix, or those of this rank's block, of which
 /// nothing travels along axes that cut columns.
 enum class gathered_columns : std::uint8_t { whole, own };
+
+}  // namespace transfer
 
 /// Y_c = R_c X, where row i of R_c is the unit row of the i-th id of list c: the rows of X in the order of
 /// the ids, as often as they occur. Every rank has its own lists, of any ids in any order, which may be
@@ -38,21 +42,23 @@ class gather_rows_plan {
  public:
   /// For matrices placed like `of`, without lists.
   gather_rows_plan(const mesh<Device>& m, const partition::placement& of,
-                   gathered_columns columns = gathered_columns::whole)
+                   transfer::gathered_columns columns = transfer::gathered_columns::whole)
       : mesh_(m),
         of_(of),
-        group_(parting(m, columns == gathered_columns::whole ? of.axes.used() : of.axes.rows)),
-        requests_(transfer::row_owners(m.shape(), group_, m.at(), of,
-                                       columns == gathered_columns::whole ? interval{0, of.cols.size()}
-                                                                          : of.block(m.at()).cols),
-                  of.rows.size()),
-        sums_(m, group_, parting(m, every_axis - of.axes.used())) {
+        group_(parting(m, columns == transfer::gathered_columns::whole ? of.axes.used() : of.axes.rows)),
+        requests_(
+            transfer::row_owners(m.shape(), group_, m.at(), of,
+                                 columns == transfer::gathered_columns::whole ? interval{0, of.cols.size()}
+                                                                              : of.block(m.at()).cols),
+            of.rows.size()),
+        sums_(m, group_, parting(m, partition::every_axis - of.axes.used())) {
     m.along(group_);
     m.control(group_);
   }
   /// For x and matrices placed like it.
   template <layout L>
-  explicit gather_rows_plan(const dense<T, L, Device>& x, gathered_columns columns = gathered_columns::whole)
+  explicit gather_rows_plan(const dense<T, L, Device>& x,
+                            transfer::gathered_columns columns = transfer::gathered_columns::whole)
       : gather_rows_plan(x.mesh(), {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
 
   /// Replaces the lists by others; rows that arrived and sums that were not scattered are dropped. Throws
@@ -152,15 +158,16 @@ class gather_rows_plan {
     const matrix_shape wanted{static_cast<global_index>(touched_rows().size()),
                               of_.block(mesh_.at()).cols.size()};
     if (g.shape() != wanted || g.mesh().size() != 1)
-      throw_error<shape_error>({"the sums of touched rows are ", wanted, " on one rank, but G is ", g.shape(),
-                                " on mesh ", g.mesh().shape()});
+      base::throw_error<shape_error>({"the sums of touched rows are ", wanted, " on one rank, but G is ",
+                                      g.shape(), " on mesh ", g.mesh().shape()});
     sums_.take(requests_, g.local());
   }
 
   /// Number of lists, and of the rows and columns of the c-th.
   std::size_t consumers() const { return requests_.lists(); }
   matrix_shape shape(std::size_t c) const {
-    if (c >= consumers()) throw_error<shape_error>({"list ", c, " of a plan of ", consumers(), " lists"});
+    if (c >= consumers())
+      base::throw_error<shape_error>({"list ", c, " of a plan of ", consumers(), " lists"});
     return {requests_.size(c), owners().wanted().size()};
   }
   /// Rows asked for in all lists; distinct ones; those of which another rank owns a part.
@@ -182,27 +189,27 @@ class gather_rows_plan {
 
  private:
   static axis_set parting(const mesh<Device>& m, axis_set s) {
-    for (const axis a : all_axes)
+    for (const axis a : partition::all_axes)
       if (m.shape()[a] == 1) s = s - a;
     return s;
   }
   const transfer::row_owners& owners() const { return requests_.owners(); }
   void require_idle(const char* call) const {
     if (request_.pending())
-      throw_error<error>({"gather_rows_plan: ", call, " was called between start and finish"});
+      base::throw_error<error>({"gather_rows_plan: ", call, " was called between start and finish"});
   }
   template <layout L>
   void require(const dense<T, L, Device>& x) const {
     if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == of_) return;
-    throw_error<shape_error>({"a gather of rows planned for ", of_.shape(), ", ", of_.axes,
-                              ", was given a matrix of ", x.shape(), ", ", x.layout(),
-                              "; shape, layout and blockings must match the plan"});
+    base::throw_error<shape_error>({"a gather of rows planned for ", of_.shape(), ", ", of_.axes,
+                                    ", was given a matrix of ", x.shape(), ", ", x.layout(),
+                                    "; shape, layout and blockings must match the plan"});
   }
   template <layout L>
   void require(std::size_t c, const dense<T, L, Device>& y, const char* name) const {
     if (y.shape() == shape(c) && y.mesh().size() == 1) return;
-    throw_error<shape_error>({"the rows of list ", c, " are ", shape(c), " on one rank, but ", name, " is ",
-                              y.shape(), " on mesh ", y.mesh().shape()});
+    base::throw_error<shape_error>({"the rows of list ", c, " are ", shape(c), " on one rank, but ", name,
+                                    " is ", y.shape(), " on mesh ", y.mesh().shape()});
   }
 
   mesh<Device> mesh_;
@@ -222,9 +229,10 @@ class gather_rows_plan {
 /// Collective over the mesh of X, with ids of its own on every rank. What travels: the indices and then the
 /// rows that other ranks own, once. Throws shape_error naming an id that is no row of X.
 template <class T, layout L, class Device>
-dense<T, vertex_rows, Device> gather_rows(const dense<T, L, Device>& x, const std::vector<global_index>& ids,
-                                          gathered_columns columns = gathered_columns::whole,
-                                          std::source_location where = std::source_location::current()) {
+dense<T, vertex_rows, Device> gather_rows(
+    const dense<T, L, Device>& x, const std::vector<global_index>& ids,
+    transfer::gathered_columns columns = transfer::gathered_columns::whole,
+    std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   gather_rows_plan<T, Device> plan(x, columns);
   plan.assign(ids);
@@ -239,7 +247,8 @@ dense<T, vertex_rows, Device> gather_rows(const dense<T, L, Device>& x, const st
 /// see gather_rows_plan. Throws shape_error naming an id that is no row of X, or the shapes if G has others.
 template <class T, layout From, layout L, class Device>
 void scatter_add_rows(const dense<T, From, Device>& g, const std::vector<global_index>& ids,
-                      dense<T, L, Device>& x, gathered_columns columns = gathered_columns::whole,
+                      dense<T, L, Device>& x,
+                      transfer::gathered_columns columns = transfer::gathered_columns::whole,
                       std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   gather_rows_plan<T, Device> plan(x, columns);

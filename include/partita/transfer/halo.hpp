@@ -14,7 +14,7 @@
 #include "partita/matrix/dense.hpp"
 #include "partita/transfer/row_lists.hpp"
 
-namespace partita {
+namespace partita::transfer {
 
 /// The communication plan of a row exchange over all ranks: which rows to receive, and which to send. The
 /// index lists are exchanged once, by the constructor.
@@ -52,7 +52,7 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     local::chunked::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     local::pack_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
-    mesh_.along(every_axis)
+    mesh_.along(partition::every_axis)
         .all_to_all(packed_.span(), sent_, std::span<T>(table.row_data(mine), comm::total_of(received_)),
                     received_);
   }
@@ -62,7 +62,7 @@ class halo {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
     local::chunked::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
-    mesh_.along(every_axis)
+    mesh_.along(partition::every_axis)
         .all_to_all(std::span<const T>(table.row_data(mine), comm::total_of(received_)), received_,
                     packed_.span(), sent_);
     local::csr_view<T> senders = senders_.template transposed<T>();
@@ -108,4 +108,4 @@ class halo {
   local_index width_ = -1;
 };
 
-}  // namespace partita
+}  // namespace partita::transfer

@@ -8,7 +8,7 @@
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/halo.hpp"
 
-namespace partita {
+namespace partita::transfer {
 
 /// The rows of A's pattern that the policy assigns to this rank, with whole columns, in host memory: global
 /// columns, ascending in each row. Rows and columns are the same vertices; on a mesh of one rank the rows may
@@ -24,7 +24,7 @@ class in_edges {
         vertices_(a.row_blocking()),
         sources_(a.col_blocking()),
         range_(a.row_range()),
-        global_cols_(to_local(a.col_blocking().size(), "the number of vertices")) {
+        global_cols_(base::to_local(a.col_blocking().size(), "the number of vertices")) {
     std::vector<global_index> counts;
     list_entries(a, counts);
     if (const communicator& others = mesh_.control(a.layout().cols); others.size() > 1)
@@ -71,7 +71,7 @@ class in_edges {
   local::csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;
     for (const local_index c : own_columns()) positions.push_back(h.row_of(c));
-    return pattern(own(), positions, to_local(h.table_rows(), "the rows of a halo"));
+    return pattern(own(), positions, base::to_local(h.table_rows(), "the rows of a halo"));
   }
 
  private:
@@ -80,8 +80,8 @@ class in_edges {
     a.stored_for("in_edges");
     const bool first_rows = a.mesh().size() == 1 && a.shape().rows <= a.shape().cols;
     if (!first_rows && !(a.row_blocking() == a.col_blocking()))
-      throw_error<shape_error>({"in_edges: the rows and columns of A of ", a.shape(),
-                                " are the same vertices; give both the same blocking"});
+      base::throw_error<shape_error>({"in_edges: the rows and columns of A of ", a.shape(),
+                                      " are the same vertices; give both the same blocking"});
     return a;
   }
   std::size_t begin_of(global_index row) const {
@@ -141,4 +141,4 @@ class in_edges {
   std::vector<local_index> columns_;
 };
 
-}  // namespace partita
+}  // namespace partita::transfer

@@ -50,9 +50,9 @@ class redistribution {
   template <layout L>
   static void require(const dense<T, L, Device>& x, const partition::placement& planned) {
     if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == planned) return;
-    throw_error<shape_error>({"a redistribution planned for ", planned.shape(), ", ", planned.axes,
-                              ", was given a matrix of ", x.shape(), ", ", x.layout(),
-                              "; shape, layout and blockings must match the plan"});
+    base::throw_error<shape_error>({"a redistribution planned for ", planned.shape(), ", ", planned.axes,
+                                    ", was given a matrix of ", x.shape(), ", ", x.layout(),
+                                    "; shape, layout and blockings must match the plan"});
   }
 
   partition::placement from_, to_;
@@ -84,7 +84,7 @@ partition::exchange redistribution<T, Device>::plan_of(mesh_shape m, coordinates
                                                        const partition::placement& from,
                                                        const partition::placement& to) {
   if (!(from.shape() == to.shape()))
-    throw_error<shape_error>(
+    base::throw_error<shape_error>(
         {"a matrix of ", from.shape(), " cannot be redistributed to one of ", to.shape()});
   const auto old_block = [from](coordinates q) { return from.block(q); };
   const auto new_block = [to](coordinates q) { return to.block(q); };
@@ -95,6 +95,8 @@ partition::exchange redistribution<T, Device>::plan_of(mesh_shape m, coordinates
   return partition::exchange(
       m, r, at, old_block, [&](coordinates q, global_index) { return new_block(q); }, 1);
 }
+
+namespace transfer {
 
 /// A redistribution in stages: stage s brings the rows `parts[s]` of Y, the same intervals on every rank. The
 /// stages are started and finished in order, at most two at a time, so that one travels while another is
@@ -137,6 +139,8 @@ class staged_redistribution {
   partition::rectangle to_;
   transfer::block_exchange<T, Device> blocks_;
 };
+
+}  // namespace transfer
 
 /// Y = X in layout `to`, on the same mesh with the same blockings. Collective over the mesh. What travels:
 /// see redistribution.

@@ -172,11 +172,11 @@ class row_requests {
     for (std::size_t c = 0; c < lists.size(); ++c) {
       for (const global_index id : lists[c])
         if (id < 0 || id >= all_rows_)
-          throw_error<shape_error>(
+          base::throw_error<shape_error>(
               {"list ", c, " asks for row ", id, " of a matrix of ", all_rows_, " rows"});
       all += static_cast<global_index>(lists[c].size());
     }
-    to_local(all, "the number of rows asked for");
+    base::to_local(all, "the number of rows asked for");
   }
   void number(std::span<const std::vector<global_index>> lists) {
     begins_.assign(1, 0);

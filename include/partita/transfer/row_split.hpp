@@ -30,7 +30,7 @@ class row_split {
     const partition::rectangle mine = partition::block_of(rows, cols, from, m.at()),
                                own = partition::block_of(rows, cols, to, m.at());
     if (mine.cols.size() != cols.size() || own.rows.size() != rows.size())
-      throw_error<shape_error>(
+      base::throw_error<shape_error>(
           {"rows are split from a layout of whole rows to one of whole columns, not from ", from, " to ",
            to});
     for (int q = 0; q < m.shape().size(group_); ++q) {

@@ -100,10 +100,11 @@ bool takes_factors(const mesh<Device>& m, const local::tile_shape& shape, bool o
 inline void require_factors(matrix_shape shape, const entry_factors& factors) {
   const auto require = [&](const char* of, std::span<const double> given, global_index size) {
     if (!given.empty() && static_cast<global_index>(given.size()) != size)
-      throw_error<shape_error>({"a matrix of ", shape, " was given ", given.size(), " factors of its ", of});
+      base::throw_error<shape_error>(
+          {"a matrix of ", shape, " was given ", given.size(), " factors of its ", of});
     for (std::size_t k = 0; k < given.size(); ++k)
       if (!std::isfinite(given[k]))
-        throw_error<error>({"factor ", k, " of the ", of, " of a matrix is not a finite number"});
+        base::throw_error<error>({"factor ", k, " of the ", of, " of a matrix is not a finite number"});
   };
   require("rows", factors.rows, shape.rows);
   require("columns", factors.columns, shape.cols);

@@ -100,7 +100,8 @@ class entry_counts {
   static std::vector<global_index> cuts_of(const blocking& b) {
     std::vector<global_index> cuts{0};
     for (std::size_t k = 0; k < static_cast<std::size_t>(b.shape().size()); ++k)
-      if (const global_index end = b.block(every_axis, k).end; end != cuts.back()) cuts.push_back(end);
+      if (const global_index end = b.block(partition::every_axis, k).end; end != cuts.back())
+        cuts.push_back(end);
     return cuts;
   }
 

@@ -8,7 +8,7 @@
 
 #include "partita/comm/device_memory.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// A rank's progress in an operation, as events. Unused on the host, where calls are synchronous.
 struct operation_events {
@@ -163,4 +163,4 @@ class thread_endpoint {
   std::vector<const void*> sources_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

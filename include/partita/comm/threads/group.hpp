@@ -11,7 +11,7 @@
 #include "partita/comm/signature.hpp"
 #include "partita/comm/threads/mailbox.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// A group of ranks that are threads of one process.
 class thread_group : public rendezvous {
@@ -255,4 +255,4 @@ class thread_group : public rendezvous {
   std::vector<subgroup_to_be> forming_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

@@ -8,7 +8,7 @@
 
 #include "partita/comm/threads/rendezvous.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// All calls require the rendezvous lock.
 class mailbox {
@@ -108,4 +108,4 @@ class mailbox {
   std::vector<channel> channels_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

@@ -9,7 +9,7 @@
 #include "partita/comm/threads/endpoint.hpp"
 #include "partita/comm/threads/world.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 class rendezvous : public wakeable {
  public:
@@ -36,7 +36,7 @@ class rendezvous : public wakeable {
 
   /// Throws poisoned_error if a rank has failed.
   void check() const {
-    if (world_->poisoned()) throw_error<poisoned_error>({"another rank failed: ", world_->message()});
+    if (world_->poisoned()) base::throw_error<poisoned_error>({"another rank failed: ", world_->message()});
   }
   [[noreturn]] void fail(lock& held, const std::string& why) {
     const std::string what = comm::task_scope::named(why);
@@ -164,4 +164,4 @@ class rendezvous : public wakeable {
   std::vector<int> world_ranks_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

@@ -5,7 +5,7 @@
 #include "partita/comm/threads/group.hpp"
 #include "partita/comm/transport.hpp"
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// For host memory, or for a device shared by the ranks.
 class thread_transport final : public transport {
@@ -66,4 +66,4 @@ class thread_transport final : public transport {
   std::shared_ptr<thread_endpoint> endpoint_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

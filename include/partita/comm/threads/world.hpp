@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace partita::detail {
+namespace partita::comm::detail {
 
 /// A mutex and condition variable that a failing rank can signal.
 struct wakeable {
@@ -123,4 +123,4 @@ class thread_world {
   std::string message_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::comm::detail

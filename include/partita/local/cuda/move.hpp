@@ -126,7 +126,8 @@ void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, 
 template <class T>
 void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
                  std::span<const local_index> rows, T* to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
 }
 
@@ -143,7 +144,8 @@ void gather_rows_of_two(const device_queue<cuda_device>& q, const local::scalar<
 template <class T>
 void scatter_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                   std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   on_cuda::launch(q, std::int64_t{count} * to.cols, put_in_row_of_list<T>{from, rows.data(), to});
 }
 
@@ -151,7 +153,8 @@ void scatter_rows(const device_queue<cuda_device>& q, const local::scalar<T>* fr
 template <class T>
 void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   on_cuda::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
 }
 

@@ -30,7 +30,7 @@ struct maximum {
   using state = T;
 
   static constexpr T none() { return -std::numeric_limits<T>::infinity(); }
-  static constexpr T joined(T a, T b) { return larger_of{}(a, b); }
+  static constexpr T joined(T a, T b) { return base::larger_of{}(a, b); }
 };
 
 /// The terms x(i, j).

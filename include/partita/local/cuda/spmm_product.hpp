@@ -17,7 +17,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda.hpp"
 
-namespace partita::detail {
+namespace partita::local {
 
 /// The epilogue of a x for blocks that are multiplied repeatedly; beyond beta, by the built-in kernel. If the
 /// queue has a library for it, the first product for each a, shape and stride times the built-in kernel and
@@ -111,4 +111,4 @@ class spmm_product<T, cuda_device> {
   std::map<key_type, choice> choices_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::local

@@ -52,7 +52,7 @@ struct row_table {
 template <class T>
 row_table<T> table_of(const matrix_view<const T>& x) {
   const std::ptrdiff_t stride = x.rows <= 1 ? 0 : x.row_stride * static_cast<std::ptrdiff_t>(sizeof(T));
-  return {x.data, to_local(stride, "the stride in bytes of a block whose rows are gathered")};
+  return {x.data, base::to_local(stride, "the stride in bytes of a block whose rows are gathered")};
 }
 
 /// Offset of `p`, in elements, from an address aligned to `width` elements.

@@ -70,11 +70,11 @@ inline instruction_set instructions_named(const char* name) {
     if (i >= compiled_instructions && (i == compiled_instructions || has_instructions(i))) return i;
     if (wanted.empty()) continue;
     if (i < compiled_instructions)
-      throw_error<error>(
+      base::throw_error<error>(
           {"PARTITA_ISA is ", name, ", but the program is compiled for ", name_of(compiled_instructions)});
-    throw_error<error>({"PARTITA_ISA is ", name, ", which this processor does not have"});
+    base::throw_error<error>({"PARTITA_ISA is ", name, ", which this processor does not have"});
   }
-  throw_error<error>({"PARTITA_ISA must be baseline, avx2 or avx512, and is ", name});
+  base::throw_error<error>({"PARTITA_ISA must be baseline, avx2 or avx512, and is ", name});
 }
 
 /// What kernels use: instructions_named(the environment variable PARTITA_ISA), the same in the whole run.

@@ -62,7 +62,8 @@ inline constexpr local_index ahead = 8;
 template <class T>
 inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
                         std::span<const local_index> rows, T* to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {
@@ -98,7 +99,8 @@ inline void gather_rows_of_two(const device_queue<host>& q, const local::scalar<
 template <class T>
 inline void scatter_rows(const device_queue<host>& q, const local::scalar<T>* from,
                          std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
   for_rows(q.threads(), count, to.cols, [=](local_index i) {
     std::copy_n(in.row_data(i), to.cols, to.row_data(rows[static_cast<std::size_t>(i)]));
@@ -111,7 +113,8 @@ inline void scatter_rows(const device_queue<host>& q, const local::scalar<T>* fr
 template <class T>
 inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
                                       std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
   for_rows(q.threads(), count, to.cols, [=](local_index i) {
     T* const sums = to.row_data(rows[static_cast<std::size_t>(i)]);

@@ -33,7 +33,7 @@ inline std::optional<local_index> prefetch_distance_named(const char* text) {
   local_index distance = -1;
   const auto [stop, failure] = std::from_chars(given.data(), given.data() + given.size(), distance);
   if (failure != std::errc() || stop != given.data() + given.size() || distance < 0 || distance > 4096)
-    throw_error<error>({"PARTITA_PREFETCH must be a number of entries from 0 to 4096, and is ", text});
+    base::throw_error<error>({"PARTITA_PREFETCH must be a number of entries from 0 to 4096, and is ", text});
   return distance;
 }
 

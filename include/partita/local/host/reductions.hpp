@@ -44,7 +44,7 @@ inline double dot_of(const T* x, const T* y, std::ptrdiff_t n) {
 template <class T>
 inline T maximum_of(const T* x, local_index n) {
   T largest = -std::numeric_limits<T>::infinity();
-  for (local_index j = 0; j < n; ++j) largest = larger_of{}(largest, x[j]);
+  for (local_index j = 0; j < n; ++j) largest = base::larger_of{}(largest, x[j]);
   return largest;
 }
 

@@ -13,7 +13,7 @@
 #include "partita/memory/host.hpp"
 #include "partita/memory/out_of_core.hpp"
 
-namespace partita::detail {
+namespace partita::local {
 
 /// The epilogue of a x for blocks that are multiplied repeatedly. The second product with a block looks, on a
 /// sample of it, whether another order of its rows pays within 20 products, and finds this order if so; that
@@ -84,4 +84,4 @@ class spmm_product<T, on_host::host> {
   std::vector<block> blocks_;
 };
 
-}  // namespace partita::detail
+}  // namespace partita::local

@@ -32,18 +32,20 @@ constexpr auto routine_of(Single single, Double twofold) {
 /// Throws error unless info is 0. LAPACKE reports an argument that contains NaN as info < 0.
 inline void require_done(const char* routine, matrix_shape a, lapack_int info) {
   if (info == 0) return;
-  throw_error<error>({"LAPACK's ", routine, " of ", a, " failed with info ", static_cast<long long>(info),
-                      info < 0 ? ": an argument contains NaN" : ": no convergence"});
+  base::throw_error<error>({"LAPACK's ", routine, " of ", a, " failed with info ",
+                            static_cast<long long>(info),
+                            info < 0 ? ": an argument contains NaN" : ": no convergence"});
 }
 
 template <class View>
 void require_square(const char* what, const View& a) {
-  if (a.rows != a.cols) throw_error<shape_error>({what, " needs a square matrix, not ", local::shape_of(a)});
+  if (a.rows != a.cols)
+    base::throw_error<shape_error>({what, " needs a square matrix, not ", local::shape_of(a)});
 }
 
 inline void require_count(const char* what, std::size_t given, local_index needed, const char* of) {
   if (given != static_cast<std::size_t>(needed))
-    throw_error<shape_error>({what, " writes ", needed, " ", of, ", not ", given});
+    base::throw_error<shape_error>({what, " writes ", needed, " ", of, ", not ", given});
 }
 
 template <class View>
@@ -55,8 +57,9 @@ bool is_empty(const View& a) {
 template <class View>
 lapack_int leading(const View& a) {
   if (a.rows > 1 && a.row_stride < a.cols)
-    throw_error<shape_error>({"a block of ", local::shape_of(a), " has ",
-                              static_cast<long long>(a.row_stride), " elements from one row to the next"});
+    base::throw_error<shape_error>({"a block of ", local::shape_of(a), " has ",
+                                    static_cast<long long>(a.row_stride),
+                                    " elements from one row to the next"});
   return static_cast<lapack_int>(local::leading_size(a));
 }
 

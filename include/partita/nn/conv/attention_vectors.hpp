@@ -77,7 +77,7 @@ class attention_vectors {
 
   /// dx += the gradient through the scalars; also computes the gradients of the vectors.
   void backward(const matrix& x, matrix& dx) {
-    weight_gradient_part(x, gradient_, vector_gradient_);  // dV (w, 2 heads)
+    algebra::weight_gradient_part(x, gradient_, vector_gradient_);  // dV (w, 2 heads)
     const T* const from = vector_gradient_.local().data;
     const auto collect = [&](weight& to, const T* first) {
       transform_indexed(to, to, detail::collected_vector<T>{place_, first});  // (heads, width)

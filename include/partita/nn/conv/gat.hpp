@@ -43,19 +43,19 @@ class gat_conv final : public layer<T, Device> {
         }));  // averages blocks that are side by side (heads width, width)
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     gemm(h, weight_.value(), x_);                                           // (n, heads width)
     attention_.forward(x_, vectors_.forward(x_), y_, dropout_.mask(p));     // (n, heads width)
     if (average_) return gemm(y_, *average_, z, {.bias = &bias_.value()});  // (n, width)
     copy(y_, z);
     add_row(bias_.value(), z);
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    column_sums_part(dz, bias_.gradient());                                 // (1, out)
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    algebra::column_sums_part(dz, bias_.gradient());                        // (1, out)
     if (average_) gemm(dz, transposed(*average_), y_);                      // (n, heads width)
     attention_.backward(x_, average_ ? y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
     vectors_.backward(x_, dx_);                                             // (n, heads width)
-    weight_gradient_part(h, dx_, weight_.gradient());                       // (in, heads width)
+    algebra::weight_gradient_part(h, dx_, weight_.gradient());              // (in, heads width)
     if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);         // (n, in)
   }
 
@@ -67,8 +67,8 @@ class gat_conv final : public layer<T, Device> {
  private:
   static local_index width_of_head(global_index out, const attention_heads& heads) {
     if (!heads.averaged && out % heads.count != 0)
-      throw_error<shape_error>({heads.count, " heads do not divide a width of ", out});
-    return to_local(heads.averaged ? out : out / heads.count, "the width of a head");
+      base::throw_error<shape_error>({heads.count, " heads do not divide a width of ", out});
+    return base::to_local(heads.averaged ? out : out / heads.count, "the width of a head");
   }
 
   attention_shape shape_;
@@ -93,7 +93,7 @@ class gat_propagation final : public layer<T, Device> {
   gat_propagation(const sparse<T, dynamic_layout, Device>& a, global_index width, int heads, int hops,
                   const builder<T, Device>& b)
       : shape_{.heads = heads,
-               .width = to_local(width, "the width of attention"),
+               .width = base::to_local(width, "the width of attention"),
                .averaged = true,
                .hops = hops},
         dropout_(b.options().dropout, b, b.next_attention()),
@@ -101,11 +101,11 @@ class gat_propagation final : public layer<T, Device> {
         attention_(a, shape_, b.options().products, b.options().coefficients),
         scratch_(b.rows(width)) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     x_ = &written_out_(h);
     attention_.forward(*x_, vectors_.forward(*x_), z, dropout_.mask(p));  // (n, width)
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     matrix& dx = dh != nullptr ? *dh : scratch_;
     attention_.backward(*x_, dz, dx, vectors_.gradient());  // (n, width)
     vectors_.backward(*x_, dx);                             // (n, width)
@@ -121,7 +121,7 @@ class gat_propagation final : public layer<T, Device> {
   attention_vectors<T, Device> vectors_;
   attention<T, Device> attention_;
   matrix scratch_;
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
   const matrix* x_ = nullptr;
 };
 

@@ -38,7 +38,7 @@ class gcn_conv final : public layer<T, Device> {
     backward_.emplace(a.mesh(), narrow_in_ ? a.row_blocking() : a.col_blocking(), columns);
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
       aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });  // A H (n, in)
       return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));    // (n, out)
@@ -47,20 +47,21 @@ class gcn_conv final : public layer<T, Device> {
     product_->apply(forward_, z, p.epilogue_of(bias()));  // (n, out)
   }
 
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     if (aggregate_first_)
-      weight_gradient_part(*aggregated_, dz, weight_.gradient(), bias_gradient());  // (A H)^T dZ (in, out)
+      algebra::weight_gradient_part(*aggregated_, dz, weight_.gradient(),
+                                    bias_gradient());  // (A H)^T dZ (in, out)
     else if (bias_ != nullptr)
-      column_sums_part(dz, bias_->gradient());  // (1, out)
+      algebra::column_sums_part(dz, bias_->gradient());  // (1, out)
     if (aggregate_first_ && dh == nullptr) return;
     if (!transposed_product_) throw error("gcn_conv was constructed for an input that needs no gradient");
     if (narrow_in_) {
       gemm(dz, transposed(weight_.value()), *backward_);  // dZ W^T (n, in)
       return (*transposed_product_)(*backward_, *dh);     // A^T (dZ W^T) (n, in)
     }
-    (*transposed_product_)(dz, *backward_);                                          // A^T dZ (n, out)
-    if (!aggregate_first_) weight_gradient_part(h, *backward_, weight_.gradient());  // H^T (A^T dZ)
-    if (dh != nullptr) gemm(*backward_, transposed(weight_.value()), *dh);           // (n, in)
+    (*transposed_product_)(dz, *backward_);  // A^T dZ (n, out)
+    if (!aggregate_first_) algebra::weight_gradient_part(h, *backward_, weight_.gradient());  // H^T (A^T dZ)
+    if (dh != nullptr) gemm(*backward_, transposed(weight_.value()), *dh);                    // (n, in)
   }
 
   blocking output_rows(const blocking&) const override { return rows_; }
@@ -95,13 +96,14 @@ class gcn_conv final : public layer<T, Device> {
     return 3 * rows * in * out + 2 * entries * in < 3 * cols * in * out + 2 * entries * out;
   }
   template <class X>
-  operand<T, Device> aggregated(const X&, const operand<T, Device>& h) {
+  algebra::operand<T, Device> aggregated(const X&, const algebra::operand<T, Device>& h) {
     if (!(h.constant() && aggregated_constant_)) (*product_)(written_out_(h), forward_);
     if (h.constant()) written_out_.release();
     aggregated_constant_ = h.constant();
     return forward_;
   }
-  operand<T, Device> aggregated(const algebra::column_slices<T, Device>& x, const operand<T, Device>&) {
+  algebra::operand<T, Device> aggregated(const algebra::column_slices<T, Device>& x,
+                                         const algebra::operand<T, Device>&) {
     return x.aggregated();
   }
   const weight* bias() const { return bias_ == nullptr ? nullptr : &bias_->value(); }
@@ -116,8 +118,8 @@ class gcn_conv final : public layer<T, Device> {
   std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
   matrix forward_;                  ///< A H or H W
   std::optional<matrix> backward_;  ///< A^T dZ or dZ W^T
-  dense_operand<T, Device> written_out_;
-  std::optional<operand<T, Device>> aggregated_;
+  algebra::dense_operand<T, Device> written_out_;
+  std::optional<algebra::operand<T, Device>> aggregated_;
   bool aggregated_constant_ = false;
 };
 

@@ -31,21 +31,21 @@ class gcnii_conv final : public layer<T, Device> {
         s_(b.rows(first_->gradient.shape().cols)),
         ds_(b.scratch(first_->gradient.shape().cols)) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
-    (*product_)(written_out_(h), s_);                                     // A H (n, f)
-    zip(s_, *first_->value, s_, linear_combination<T>{keep_, initial_});  // S (n, f)
-    gemm(s_, weight_.value(), z);                                         // S W (n, f)
-    zip(s_, z, z, linear_combination<T>{1 - beta_, beta_});               // (n, f)
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
+    (*product_)(written_out_(h), s_);                                           // A H (n, f)
+    zip(s_, *first_->value, s_, base::linear_combination<T>{keep_, initial_});  // S (n, f)
+    gemm(s_, weight_.value(), z);                                               // S W (n, f)
+    zip(s_, z, z, base::linear_combination<T>{1 - beta_, beta_});               // (n, f)
   }
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
-    weight_gradient_part(s_, dz, weight_.gradient());                     // S^T dZ (f, f)
-    transform(weight_.gradient(), weight_.gradient(), scaled<T>{beta_});  // beta S^T dZ
-    gemm(dz, transposed(weight_.value()), *ds_);                          // dZ W^T (n, f)
-    zip(dz, *ds_, *ds_, linear_combination<T>{1 - beta_, beta_});         // dS (n, f)
+  void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    algebra::weight_gradient_part(s_, dz, weight_.gradient());                  // S^T dZ (f, f)
+    transform(weight_.gradient(), weight_.gradient(), base::scaled<T>{beta_});  // beta S^T dZ
+    gemm(dz, transposed(weight_.value()), *ds_);                                // dZ W^T (n, f)
+    zip(dz, *ds_, *ds_, base::linear_combination<T>{1 - beta_, beta_});         // dS (n, f)
     matrix& d_first = first_->gradient;
-    zip(d_first, *ds_, d_first, linear_combination<T>{1, initial_});  // dH_0 += alpha dS
+    zip(d_first, *ds_, d_first, base::linear_combination<T>{1, initial_});  // dH_0 += alpha dS
     if (dh == nullptr) return;
-    transform(*ds_, *ds_, scaled<T>{keep_});
+    transform(*ds_, *ds_, base::scaled<T>{keep_});
     (*transposed_product_)(*ds_, *dh);  // A^T (1 - alpha) dS (n, f)
   }
 
@@ -67,7 +67,7 @@ class gcnii_conv final : public layer<T, Device> {
   std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
   matrix s_;
   std::shared_ptr<matrix> ds_;
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
 };
 
 }  // namespace partita::nn

@@ -22,11 +22,11 @@ class gin_conv final : public layer<T, Device> {
         inner_(b.rows(sum.row_blocking(), out)),
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     first_.forward(h, inner_, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
     second_.forward(inner_, z, p);                  // (n, out)
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n, out)
     first_.backward(h, inner_gradient_, dh);                     // (n, in)
   }

@@ -19,15 +19,15 @@ class sage_conv final : public layer<T, Device> {
         bias_(b.filled("b", {1, out})),
         own_(b.glorot("Wr", {in, out})) {}
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    const operand<T, Device>& targets = targets_(h, z.row_blocking());
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
+    const algebra::operand<T, Device>& targets = targets_(h, z.row_blocking());
     neighbours_.forward(h, z, p.alone());                                 // M H Wl (n, out)
     gemm(targets, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));  // + H Wr + b
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     neighbours_.backward(h, dz, dh);  // (n, in)
-    weight_gradient_part(targets_(h, dz.row_blocking()), dz, own_.gradient(),
-                         &bias_.gradient());  // (in, out), (1, out)
+    algebra::weight_gradient_part(targets_(h, dz.row_blocking()), dz, own_.gradient(),
+                                  &bias_.gradient());  // (in, out), (1, out)
     if (dh == nullptr) return;
     matrix of_targets = first_rows(*dh, dz.row_blocking());
     gemm(dz, transposed(own_.value()), of_targets, T(1));  // + dZ Wr^T

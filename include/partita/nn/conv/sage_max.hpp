@@ -28,16 +28,17 @@ class sage_max_conv final : public layer<T, Device> {
     if (input_ == layer_input::varying) gradient_.emplace(b.rows(in));
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (!(h.constant() && aggregated_constant_)) maximum_.forward(written_out_(h), largest_);  // (n, in)
     if (h.constant()) written_out_.release();
     aggregated_constant_ = h.constant();
     gemm(largest_, neighbours_.value(), z);                         // (n, out)
     gemm(h, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));  // + H Wr + b
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    weight_gradient_part(largest_, dz, neighbours_.gradient(), &bias_.gradient());  // (in, out), (1, out)
-    weight_gradient_part(h, dz, own_.gradient());                                   // (in, out)
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    algebra::weight_gradient_part(largest_, dz, neighbours_.gradient(),
+                                  &bias_.gradient());       // (in, out), (1, out)
+    algebra::weight_gradient_part(h, dz, own_.gradient());  // (in, out)
     if (dh == nullptr) return;
     if (!gradient_) throw error("sage_max_conv was constructed for an input that needs no gradient");
     gemm(dz, transposed(neighbours_.value()), *gradient_);  // (n, in)
@@ -60,7 +61,7 @@ class sage_max_conv final : public layer<T, Device> {
   max_aggregation<T, Device> maximum_;
   matrix largest_;
   std::optional<matrix> gradient_;
-  dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> written_out_;
   bool aggregated_constant_ = false;
 };
 

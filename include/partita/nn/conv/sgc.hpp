@@ -20,12 +20,12 @@ class sgc_conv final : public layer<T, Device> {
     if (input_ == layer_input::varying) gradient_.emplace(b.rows(in));
   }
 
-  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+  void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (!(h.constant() && smoothed_constant_)) smoothing_.forward(h, smoothed_);  // A^K H (n, in)
     smoothed_constant_ = h.constant();
     linear_.forward(smoothed_, z, p);  // (n, out)
   }
-  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     if (dh != nullptr && !gradient_)
       throw error("sgc_conv was constructed for an input that needs no gradient");
     linear_.backward(smoothed_, dz, dh == nullptr ? nullptr : &*gradient_);  // (n, in)
