@@ -29,7 +29,8 @@ std::string short_name(std::string name) {
   const std::string launcher = "run_threads<";
   if (const auto at = name.find(launcher); at != std::string::npos) name = name.substr(at + launcher.size());
   if (const auto at = name.find("(", 1); at != std::string::npos) name = name.substr(0, at);
-  for (const std::string space : {"partita::on_cuda::", "partita::detail::", "partita::"})
+  for (const std::string space :
+       {"partita::on_cuda::", "partita::algebra::detail::", "partita::base::", "partita::"})
     for (auto at = name.find(space); at != std::string::npos; at = name.find(space))
       name.erase(at, space.size());
   while (std::count(name.begin(), name.end(), '>') > std::count(name.begin(), name.end(), '<'))

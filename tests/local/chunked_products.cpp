@@ -33,6 +33,15 @@ std::size_t slot_for(const sparse<double>& a, product_size size, std::size_t chu
   return high;
 }
 
+void check_moved(const memory::far_traffic& t, const memory::far_traffic& expected) {
+  CHECK(t.read == expected.read);
+  CHECK(t.written == expected.written);
+  CHECK(t.chunks == expected.chunks);
+  CHECK(t.operations == expected.operations);
+  CHECK(t.near == expected.near);
+  CHECK(t.rows_needed == expected.rows_needed);
+}
+
 /// Products with one block, and the closed forms of what they move.
 struct products {
   const host_queue& q;
@@ -88,12 +97,7 @@ void check(sparse<double> a, product_size size, local::spmm_epilogue<double> fus
     of.multiply(of_x, fusion, of_y);
     const memory::far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(place.q.meter()->allocations() == allocations);
-    CHECK(t.read == expected.read);
-    CHECK(t.written == expected.written);
-    CHECK(t.chunks == expected.chunks);
-    CHECK(t.operations == expected.operations);
-    CHECK(t.near == expected.near);
-    CHECK(t.rows_needed == expected.rows_needed);
+    check_moved(t, expected);
     CHECK(t.rows_read == expected.rows_read);
     CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
     for (const local::far_chunk& c : of.chunks(of_x, fusion.beta, of_y))
@@ -142,12 +146,7 @@ TEST_CASE("far products: a rehearsal says what will be moved, and moves nothing"
         CHECK(same_bits(values_of<double>(y), old));
         run();
         const memory::far_traffic t = far_of(place.q)->traffic() - before, expected = said.total();
-        CHECK(t.read == expected.read);
-        CHECK(t.written == expected.written);
-        CHECK(t.chunks == expected.chunks);
-        CHECK(t.operations == expected.operations);
-        CHECK(t.near == expected.near);
-        CHECK(t.rows_needed == expected.rows_needed);
+        check_moved(t, expected);
       }
 }
 
