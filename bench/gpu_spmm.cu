@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "partita/local/cuda/spmm_product.hpp"
+#include "partita/local/cuda/tuned_spmm.hpp"
 #include "partita/local/cusparse/product.hpp"
 #include "partita/train/summary.hpp"
 #include "support/device_graphs.hpp"

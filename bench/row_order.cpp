@@ -120,14 +120,14 @@ bool measure(const std::string& name, const csr& a, local_index f, const partita
   const auto multiply = [&](auto& product, const auto& to) {
     return milliseconds([&] { product(q, a.view(), x, {}, to); });
   };
-  partita::local::spmm_product<float, host> natural(row_order::natural);
+  partita::local::tuned_spmm<float, host> natural(row_order::natural);
   std::vector<double> search, of_natural, of_chosen, of_clustered;
   multiply(natural, y);
-  partita::local::spmm_product<float, host> clustered(row_order::clustered);
+  partita::local::tuned_spmm<float, host> clustered(row_order::clustered);
   multiply(clustered, z);
   bool reorders = false, right = true;
   for (int round = 0; round < rounds; ++round) {
-    partita::local::spmm_product<float, host> chosen;
+    partita::local::tuned_spmm<float, host> chosen;
     multiply(chosen, z);
     const double second = multiply(chosen, z);
     of_natural.push_back(multiply(natural, y));

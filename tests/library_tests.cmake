@@ -21,7 +21,7 @@ partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arr
 partita_add_test(partition/gemm_choice OPTIMIZED)
 partita_add_test(local/host OPTIMIZED LABELS threads)
 partita_add_test(local/host_edges OPTIMIZED)
-partita_add_tests(row_order_tests TESTS local/host/row_order local/host/spmm_product OPTIMIZED LABELS threads)
+partita_add_tests(row_order_tests TESTS local/host/row_order local/host/tuned_spmm OPTIMIZED LABELS threads)
 partita_add_test(local/host_gemm OPTIMIZED LABELS threads)
 partita_add_test(local/host_widths OPTIMIZED LABELS threads)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)

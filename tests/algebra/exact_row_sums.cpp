@@ -64,7 +64,7 @@ std::vector<T> exact_results(const communicator& world, mesh_shape shape, layout
   for (std::size_t c = 0; c < lists; ++c)
     for (const global_index k : rows[c]) ids[c].push_back(id_of(k));
   plan.assign(ids);
-  dense<T, vertex_rows, host> g(mesh<host>::part_of(m),
+  dense<T, vertex_rows, host> g(mesh<host>::alone(m),
                                 {std::ssize(plan.touched_rows()), x.col_range().size()});
   plan.take(g);  // of nothing, which moves as much
   CHECK(m.ledger().total() == plan.predicted());

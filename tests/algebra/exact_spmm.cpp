@@ -112,7 +112,7 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
 template <class T>
 std::vector<double> sums_of_parts(const communicator& world) {
   const mesh<host> m(world, {world.size(), 1, 1}, device_queue<host>(), summation::reproducible);
-  const auto part = mesh<host>::part_of(m);
+  const auto part = mesh<host>::alone(m);
   std::vector<global_index> mine;
   for (global_index v = 0; v < 43; ++v)
     if (v * v % world.size() == world.rank()) mine.push_back(v);

@@ -19,8 +19,8 @@ TEST_CASE("products of A and A^T, fast and exact: the reference, and the words t
     const blocking features = blocking::even(width, m.shape(), nesting::cols);
     const auto multiply = algebra::detail::make_product<double>(operand, features, grid_2d.dense, {});
     const algebra::detail::product_facts facts = multiply->facts();
-    CHECK((facts.accumulates || !facts.finishes));
-    CHECK(!(m.reproducible() && facts.accumulates));
+    CHECK((facts.supports_beta || !facts.fuses_epilogue));
+    CHECK(!(m.reproducible() && facts.supports_beta));
     const auto x = generate<double>(m, grid_2d.dense, operand.cols, features, field(0));
     dense<double, dynamic_layout, host> y(m, grid_2d.dense, operand.rows, features);
     m.ledger().clear();

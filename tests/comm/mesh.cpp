@@ -101,7 +101,7 @@ TEST_CASE("a part of a mesh is one rank, and sums over all of them only where su
   for (const auto sums : {partita::summation::fast, partita::summation::reproducible})
     on_threads(6, [&](const communicator& world) {
       const host_mesh m(world, {2, 3, 1}, partita::device_queue<partita::host>(), sums);
-      const host_mesh part = host_mesh::part_of(m);
+      const host_mesh part = host_mesh::alone(m);
       const bool all = sums == partita::summation::reproducible;
       CHECK(part.size() == 1);
       CHECK(part.reproducible() == all);

@@ -44,7 +44,7 @@ TOGETHER = {
     "local/pass.cpp": "local/operands",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",
-    "local/host.cpp": "local/kernels local/spmm_product",
+    "local/host.cpp": "local/kernels local/tuned_spmm",
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
     "algebra/spmm.cpp": "algebra/block_stream algebra/product_plan algebra/product_stages algebra/row_exchange algebra/spmm_cost algebra/sum_along",
     "algebra/needed_exchange.cpp": "algebra/chunk_lists",

@@ -80,7 +80,7 @@ struct arena {
                  std::span<const far_chunk> cut) const {
     CHECK(distance(values_of<double>(found), values_of<double>(expected)) < 1e-13);
     for (const far_chunk& c : cut)
-      if (!c.continued && !c.continues)
+      if (!c.splits_first_row && !c.splits_last_row)
         CHECK(same_bits(values_of<double>(found.block(c.first_row, 0, c.rows, found.cols)),
                         values_of<double>(expected.block(c.first_row, 0, c.rows, found.cols))));
   }

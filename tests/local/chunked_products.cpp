@@ -101,7 +101,7 @@ void check(sparse<double> a, product_size size, local::spmm_epilogue<double> fus
     CHECK(t.rows_read == expected.rows_read);
     CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
     for (const local::far_chunk& c : of.chunks(of_x, fusion.beta, of_y))
-      if (!c.continued && !c.continues)
+      if (!c.splits_first_row && !c.splits_last_row)
         CHECK(same_bits(values_of<double>(of_y.block(c.first_row, 0, c.rows, size.width)),
                         values_of<double>(y.view().block(c.first_row, 0, c.rows, size.width))));
     for (std::size_t e = 0; e < a.values.size(); ++e)
@@ -178,7 +178,7 @@ TEST_CASE("far products: whichever operands are far, and where the program is ne
 void check_transposed(const sparse<double>& unsorted, product_size size, double alpha, double beta,
                       std::size_t from) {
   const sparse<double> a = unsorted.ascending();
-  size.keeps = false;
+  size.reuses = false;
   far_place place(2 * size.slot, from);
   block<double> x(a.rows, size.width, 1), y(a.cols, size.width, 2);
   const auto of_a = place.put(a, size.structure, size.values);

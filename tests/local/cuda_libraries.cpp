@@ -111,7 +111,7 @@ sparse<T> aligned_block() {
 
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
-void check_product(partita::local::spmm_product<T, cuda_device>& product, stage<cuda_device>& at,
+void check_product(partita::local::tuned_spmm<T, cuda_device>& product, stage<cuda_device>& at,
                    const partita::local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
                    const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
@@ -172,11 +172,11 @@ TEST_CASE_TEMPLATE("cuda gradients of gemm_bias_relu: what the library is given,
   knows_epilogues = true;
 }
 
-TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forgets when told", T, float,
+TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once, plans once, forgets when told", T, float,
                    double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
-  partita::local::spmm_product<T, cuda_device> product;
+  partita::local::tuned_spmm<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
   const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -196,10 +196,10 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
   CHECK(account.plans == 3);
 }
 
-TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot serve", T, float, double) {
+TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel where the library cannot serve", T, float, double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
-  partita::local::spmm_product<T, cuda_device> product;
+  partita::local::tuned_spmm<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
   const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -214,7 +214,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   check_product(product, at, staged, a, x, y);
   CHECK(account.calls == 1);
   account = {.fails = true};
-  partita::local::spmm_product<T, cuda_device> another;
+  partita::local::tuned_spmm<T, cuda_device> another;
   for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
   CHECK(account.calls == 1);
   partita::device_queue<cuda_device> without;

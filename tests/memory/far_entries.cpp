@@ -28,7 +28,7 @@ TEST_CASE(
     double* const of_values = place.put(values, true);
     entry_passes<host> edges;
     local_index row = 0, entry = a.offsets[0];
-    std::uint64_t chunks = 0, needed = 0, fresh = 0, visited = 0, program = 0;
+    std::uint64_t chunks = 0, needed = 0, fresh = 0, visited = 0, indices = 0;
     const auto body = [&](const edge_chunk<double>& c, double* v, matrix_view<const double> of_columns,
                           matrix_view<const double> target, matrix_view<double> out) {
       CHECK(!c.is_whole);
@@ -38,7 +38,8 @@ TEST_CASE(
       for (local_index i = 0; i < c.pattern.rows; ++i) {
         CHECK(target(i, 1) == t.view()(row + i, 1));
         for (local_index e = c.pattern.offsets[i]; e < c.pattern.offsets[i + 1]; ++e) {
-          const local_index place_of_column = c.pattern.columns[e], column = c.names[place_of_column];
+          const local_index place_of_column = c.pattern.columns[e],
+                            column = c.global_columns[place_of_column];
           CHECK(column == graph.view().columns[entry + e]);
           CHECK(of_columns(place_of_column, 3) == x.view()(column, 3));
           CHECK(v[e * heads + 1] == (entry + e) * heads + 1);
@@ -50,8 +51,8 @@ TEST_CASE(
       needed += static_cast<std::uint64_t>(c.pattern.cols);
       visited += static_cast<std::uint64_t>(c.pattern.rows);
       const auto padded = [](local_index n) { return (static_cast<std::uint64_t>(n) + 3) / 4 * 4; };
-      program += padded(c.pattern.rows + 1) + 2 * padded(c.pattern.cols) + padded(c.pattern.entries);
-      row += c.continues ? 0 : c.pattern.rows;
+      indices += padded(c.pattern.rows + 1) + 2 * padded(c.pattern.cols) + padded(c.pattern.entries);
+      row += c.splits_last_row ? 0 : c.pattern.rows;
       entry += c.pattern.entries;
     };
     const auto run = [&](auto f) {
@@ -59,23 +60,23 @@ TEST_CASE(
                local::writes(of_y));
     };
     const memory::far_traffic before = far_of(place.q)->traffic();
-    run([&](auto... o) { edges(place.q, 0, a, {.names = true}, body, o...); });
+    run([&](auto... o) { edges(place.q, 0, a, {.global_columns = true}, body, o...); });
     const memory::far_traffic found = far_of(place.q)->traffic() - before;
     CHECK(row == graph.rows);
     CHECK(entry == graph.end());
     for (const local::far_chunk& c :
-         run([&](auto... o) { return edges.chunks(place.q, 0, a, {.names = true}, o...); }))
-      fresh += static_cast<std::uint64_t>(c.fresh);
+         run([&](auto... o) { return edges.chunks(place.q, 0, a, {.global_columns = true}, o...); }))
+      fresh += static_cast<std::uint64_t>(c.loaded);
     const auto entries = static_cast<std::uint64_t>(graph.end() - graph.offsets[0]),
                rows = static_cast<std::uint64_t>(graph.rows);
     CHECK(found.chunks == chunks);
     CHECK(found.rows_needed == needed);
     CHECK(found.rows_read == fresh);
     CHECK(found.operand_rows == static_cast<std::uint64_t>(graph.cols));
-    CHECK(found.read == 4 * program + 8 * (entries * 2 + fresh * 6 + visited * 2));
+    CHECK(found.read == 4 * indices + 8 * (entries * 2 + fresh * 6 + visited * 2));
     CHECK(found.written == 8 * (entries * 2 + rows * 6));
     const memory::far_traffic expected =
-        run([&](auto... o) { return edges.predicted(place.q, 0, a, {.names = true}, o...); });
+        run([&](auto... o) { return edges.predicted(place.q, 0, a, {.global_columns = true}, o...); });
     CHECK(found.read == expected.read);
     CHECK(found.written == expected.written);
     CHECK(found.chunks == expected.chunks);
@@ -92,11 +93,11 @@ TEST_CASE("passes over entries: one call with the operands themselves if nothing
   int calls = 0;
   for (const auto* const q : {&place.q, &place.near})
     edges(
-        *q, 0, graph.view(), {.names = true, .inverse = true},
+        *q, 0, graph.view(), {.global_columns = true, .inverse = true},
         [&](const edge_chunk<double>& c, matrix_view<const double> same) {
           ++calls;
           CHECK(c.is_whole);
-          CHECK(c.names == nullptr);
+          CHECK(c.global_columns == nullptr);
           CHECK(c.pattern.offsets == graph.offsets.data());
           CHECK(same.data == x.data());
           CHECK(c.beta_of_columns(0.5) == 0.5);
@@ -166,7 +167,7 @@ TEST_CASE("passes over entries: far rows that are gathered or added to do not st
   entry_passes<host> edges;
   const std::size_t nearly_all = bytes.size() - (std::size_t{1} << 19);
   edges(
-      q, 0, a, {.names = true},
+      q, 0, a, {.global_columns = true},
       [&](const edge_chunk<double>& c, matrix_view<const double> of_columns) {
         for (local_index e = 0; e < c.pattern.entries; ++e)
           CHECK(of_columns(c.pattern.columns[e], 7) ==

@@ -13,11 +13,11 @@
 namespace test_far_plan {
 
 using namespace test_support;
-using local::far_chunk, local::far_program_part;
+using local::far_chunk, local::index_layout;
 using plan = local::far_plan<host>;
 
-product_size all_far(local_index width, std::size_t slot, bool keeps = true) {
-  return {true, true, true, true, keeps, width, sizeof(double), slot};
+product_size all_far(local_index width, std::size_t slot, bool reuses = true) {
+  return {true, true, true, true, reuses, width, sizeof(double), slot};
 }
 plan plan_of(const sparse<double>& a, const product_size& size) {
   return {device_queue<host>(), a.rows, a.cols, a.offsets.data(), a.view().columns, size};
@@ -31,30 +31,30 @@ std::vector<local_index> follow(const sparse<double>& a, const plan& p, const pr
     CHECK(local::slot_of(size, c).end <= local::room_of(size));
     CHECK(c.first_row == row);
     CHECK(c.first_entry == entry);
-    const far_program_part part(size, c);
-    const local_index* const offsets = p.program().data() + c.program;
+    const index_layout part(size, c);
+    const local_index* const offsets = p.indices().data() + c.indices;
     const local_index* const list = offsets + part.list;
     CHECK(offsets[0] == 0);
     CHECK(offsets[c.rows] == c.entries);
     std::vector<local_index> now(list, list + c.needed);
-    CHECK(std::is_sorted(list, list + c.fresh));
+    CHECK(std::is_sorted(list, list + c.loaded));
     for (local_index i = 0; i < c.needed; ++i) {
       local_index& source = now[static_cast<std::size_t>(i)];
-      if (i < c.fresh)
+      if (i < c.loaded)
         read.push_back(source);
       else
         source = table.at(static_cast<std::size_t>(source));
     }
     CHECK(std::set<local_index>(now.begin(), now.end()).size() == now.size());
-    if (size.keeps)
-      for (local_index i = 0; i < c.fresh; ++i)
+    if (size.reuses)
+      for (local_index i = 0; i < c.loaded; ++i)
         CHECK(std::find(table.begin(), table.end(), list[i]) == table.end());
     for (local_index e = 0; e < c.entries; ++e)
       CHECK(now.at(static_cast<std::size_t>(offsets[part.columns + static_cast<std::size_t>(e)])) ==
             a.view().columns[entry + e]);
-    for (local_index i = 0; i < c.rows && !c.continued && !c.continues; ++i)
+    for (local_index i = 0; i < c.rows && !c.splits_first_row && !c.splits_last_row; ++i)
       CHECK(offsets[i] == a.offsets[static_cast<std::size_t>(row + i)] - entry);
-    row += c.continues ? 0 : c.rows;
+    row += c.splits_last_row ? 0 : c.rows;
     entry += c.entries;
     table = std::move(now);
   }
@@ -108,7 +108,7 @@ TEST_CASE("a row whose neighbours do not fit lies in several chunks, in order") 
   follow(a, p, size);
   local_index pieces = 0;
   for (const far_chunk& c : p.chunks()) {
-    if (c.continued || c.continues) CHECK((c.first_row == 1 && c.rows == 1));
+    if (c.splits_first_row || c.splits_last_row) CHECK((c.first_row == 1 && c.rows == 1));
     pieces += c.first_row == 1;
   }
   CHECK(pieces > 3);

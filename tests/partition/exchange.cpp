@@ -11,7 +11,7 @@ using namespace partita::partition;
 
 constexpr mesh_shape grid{2, 3, 1};
 route between(const placement& from, const placement& to) {
-  return route_between(
+  return route_of_blocks(
       grid, from.axes.used(), [&](coordinates q) { return from.block(q); },
       [&](coordinates q) { return to.block(q); });
 }

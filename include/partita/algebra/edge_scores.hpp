@@ -28,7 +28,7 @@ struct edge_coefficient {
   T slope;
   base::dropped<T> keep;
   bool drops, averaged, transposed;
-  const local_index* names = nullptr;  ///< of the columns, if these are renumbered
+  const local_index* global_columns = nullptr;  ///< of the columns, if these are renumbered
 
   constexpr T exponent_of(local_index v, local_index u, local_index h) const {
     const T score = source(u, h) + target(v, h), scaled = slope * score;
@@ -36,8 +36,8 @@ struct edge_coefficient {
   }
   constexpr T after_dropout(local_index v, local_index u, local_index h, T alpha) const {
     if (!drops) return alpha;
-    const local_index row = names != nullptr && transposed ? names[v] : v;
-    const local_index col = names != nullptr && !transposed ? names[u] : u;
+    const local_index row = global_columns != nullptr && transposed ? global_columns[v] : v;
+    const local_index col = global_columns != nullptr && !transposed ? global_columns[u] : u;
     return keep(first_target + row, keep.vertex(first_source + col) * heads + first_head + h, alpha);
   }
 
@@ -56,8 +56,8 @@ struct edge_coefficient {
   template <class G>
   constexpr void with_constants(const G& g) const {
     edge_coefficient f = *this;
-    if (names != nullptr || keep.vertices != nullptr) return g(f);
-    f.names = nullptr, f.keep.vertices = nullptr, f.drops = true;
+    if (global_columns != nullptr || keep.vertices != nullptr) return g(f);
+    f.global_columns = nullptr, f.keep.vertices = nullptr, f.drops = true;
     if (transposed)
       f.transposed = true, g(f);
     else
@@ -133,12 +133,12 @@ class edge_coefficients {
     const auto& q = e_->mesh().queue();
     const local_index heads = e_->heads();
     e_->passes()(
-        q, number, pattern, {.names = all.drops},
+        q, number, pattern, {.global_columns = all.drops},
         [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
             matrix_view<const T> sums, T* to) {
           edge_coefficient<T> f = all;
           f.source = s, f.target = t, f.log_sum = sums;
-          f.names = c.names;
+          f.global_columns = c.global_columns;
           (transposed_ ? f.first_source : f.first_target) += c.first_row;
           edge_apply(q, c.pattern, heads, coefficient_of_entry<T>{f}, to, to);
         },

@@ -23,9 +23,9 @@ template <class T>
 struct gradient_before_dropout {
   base::dropped<T> keep;
   global_index first_target, heads;
-  const local_index* names = nullptr;  ///< of the columns, if these are renumbered
+  const local_index* global_columns = nullptr;  ///< of the columns, if these are renumbered
   constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
-    if (names != nullptr) u = names[u];
+    if (global_columns != nullptr) u = global_columns[u];
     return keep(first_target + v, keep.vertex(u) * heads + h, gradient);
   }
 };
@@ -119,10 +119,10 @@ class edge_scores_gradient {
                 T* gradients, T* alphas, matrix_view<T> dsource, matrix_view<T> dtarget) {
     const local_index heads = shape_.heads;
     // d before dropout from d after it
-    const auto before = [&](const local::csr_view<T>& pattern, local_index first, const local_index* names,
-                            T* d) {
-      const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
-                                                    own_.begin + part.first_row + first, heads, names};
+    const auto before = [&](const local::csr_view<T>& pattern, local_index first,
+                            const local_index* global_columns, T* d) {
+      const detail::gradient_before_dropout<T> kept{
+          scores.mask().template function<T>(), own_.begin + part.first_row + first, heads, global_columns};
       edge_apply(mesh_.queue(), pattern, heads, kept, d, d);
     };
     local::chunked::edge_softmax_gradient_of_rows(

@@ -58,7 +58,8 @@ template <class T, layout L, class Device>
 void finish(dense<T, L, Device>& y, std::type_identity_t<epilogue<T, Device>> e) {
   e.beta = 0;
   const auto block = partita::algebra::detail::epilogue_of_block(T(1), e, y);
-  if (block.ends()) partita::algebra::detail::finish<T>(y.mesh().queue(), y.local(), block, y.local());
+  if (block.has_activation())
+    partita::algebra::detail::finish<T>(y.mesh().queue(), y.local(), block, y.local());
 }
 
 }  // namespace algebra

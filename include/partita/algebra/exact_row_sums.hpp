@@ -33,7 +33,7 @@ class exact_row_sums {
   template <layout L>
   explicit exact_row_sums(const dense<T, L, Device>& x,
                           transfer::gathered_columns columns = transfer::gathered_columns::whole)
-      : part_(partita::mesh<Device>::part_of(x.mesh())),
+      : part_(partita::mesh<Device>::alone(x.mesh())),
         plan_(partita::mesh<Device>(x.mesh().world(), x.mesh().shape(), x.mesh().queue()),
               {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
 

@@ -12,14 +12,14 @@
 
 namespace partita::algebra::detail {
 
-/// What a plan says of itself. `accumulates`, `finishes`: whether products can be added to Y, and the
+/// What a plan says of itself. `supports_beta`, `fuses_epilogue`: whether products can be added to Y, and the
 /// epilogue follow, in the pass that multiplies. `words_of_x`: of the words predicted, those that are numbers
 /// of X.
 struct product_facts {
   spmm_options options;
   traffic predicted;
   global_index words_of_x = 0, multiplications = 0;
-  bool accumulates = false, finishes = false, reorders = false;
+  bool supports_beta = false, fuses_epilogue = false, reorders = false;
 };
 
 /// Y = A X in one layout.
@@ -54,14 +54,15 @@ class staged_product final : public product<T, Stored> {
     if constexpr (std::is_same_v<Sum, T>) {
       const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
       std::size_t number = 0, left = stages_.plan().rows_of_tiles();
-      stages_.for_stages(
-          x, stages_.begin(y), e.beta, [&](std::size_t, const auto& part, auto from, T beta, auto to) {
-            // The last product added to a row of y has the end of the epilogue.
-            local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_end();
-            left -= static_cast<std::size_t>(part.entries.rows);
-            fusion.beta = beta;
-            multiply(number++, part, from, fusion, to);
-          });
+      stages_.for_stages(x, stages_.begin(y), e.beta,
+                         [&](std::size_t, const auto& part, auto from, T beta, auto to) {
+                           // The last product added to a row of y has the end of the epilogue.
+                           local::spmm_epilogue<T> fusion =
+                               left <= rows ? e.from_row(part.first_row) : e.without_activation();
+                           left -= static_cast<std::size_t>(part.entries.rows);
+                           fusion.beta = beta;
+                           multiply(number++, part, from, fusion, to);
+                         });
       stages_.finish(y);
     }
   }
@@ -74,8 +75,8 @@ class staged_product final : public product<T, Stored> {
       f.predicted = times * f.predicted + predicted_grid(plan.blocks().m);
       f.words_of_x *= times;
     } else {
-      f.accumulates = stages_.accumulates();
-      f.finishes = f.accumulates && !plan.sums_go() && product_.finishes(queue());
+      f.supports_beta = stages_.supports_beta();
+      f.fuses_epilogue = f.supports_beta && !plan.sums_go() && product_.fuses_epilogue(queue());
     }
     return f;
   }
@@ -133,7 +134,7 @@ class staged_product final : public product<T, Stored> {
   product_stages<T, Device, Sum, Stored> stages_;
   global_index terms_;
   bool exact_;
-  local::spmm_product<T, Device> product_;
+  local::tuned_spmm<T, Device> product_;
   local::entry_passes<Device> passes_;
   buffer<Sum, Device> exact_sums_;
 };

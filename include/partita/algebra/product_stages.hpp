@@ -63,7 +63,7 @@ class product_stages {
                  const spmm_options& options, entry_values values = entry_values::own);
 
   /// y = the product + beta y: for_stages(x, begin(y), beta, kernel), and finish(y), for this rank's blocks;
-  /// beta is 0 unless accumulates().
+  /// beta is 0 unless supports_beta().
   matrix_view<Sum> begin(matrix_view<Sum> y) { return sums_.empty() ? y : sums_.input(); }
   void finish(matrix_view<Sum> y) { sums_(y); }
   /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: where Y begins for them,
@@ -71,7 +71,7 @@ class product_stages {
   void for_stages(matrix_view<const Stored> x, matrix_view<Sum> sums, Sum beta, kernel_reference kernel);
 
   /// Whether products can be added to y in the pass that multiplies.
-  bool accumulates() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
+  bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
   const product_plan<T, Device>& plan() const { return plan_; }
   const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
 
@@ -147,8 +147,8 @@ void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored
           const Sum of_first = s.travels ? Sum(0) : beta;
           kernel(s.tile, part, part.rows_of(rows), part.first_row > 0 ? Sum(1) : of_first, to);
         } else {
-          const auto [of_old, out] = sum.add(part);
-          kernel(s.tile, part, rows, of_old, out);
+          const auto [beta, out] = sum.add(part);
+          kernel(s.tile, part, rows, beta, out);
         }
       }
       if (sums_go && s.travels) going_->leave(n, s.tile, sums);

@@ -204,14 +204,14 @@ template <class T, class Device, class Stored>
 void spmm_plan<T, Device, Stored>::run(matrix_view<const Stored> x, local::spmm_epilogue<T> e,
                                        matrix_view<T> y) {
   const algebra::detail::product_facts facts = product_->facts();
-  if (!change_.travels() && facts.finishes) return multiply(x, e, y);
+  if (!change_.travels() && facts.fuses_epilogue) return multiply(x, e, y);
   const local::spmm_epilogue<T> first{.alpha = e.alpha,
-                                      .beta = !change_.travels() && facts.accumulates ? e.beta : T(0)};
+                                      .beta = !change_.travels() && facts.supports_beta ? e.beta : T(0)};
   e.alpha = 1;
   if (first.beta == e.beta) {
     multiply(x, first, y);
     e.beta = 0;
-    if (e.ends()) algebra::detail::finish<T>(queue_, y, e, y);
+    if (e.has_activation()) algebra::detail::finish<T>(queue_, y, e, y);
     return;
   }
   scratch_.grow(queue_, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));

@@ -8,7 +8,7 @@
 
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
-#include "partita/local/spmm_product.hpp"
+#include "partita/local/tuned_spmm.hpp"
 
 namespace partita {
 

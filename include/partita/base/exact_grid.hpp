@@ -29,7 +29,7 @@ template <class T>
 inline constexpr int factor_count = std::is_same_v<T, float> ? 1 : 2;
 
 /// The first part of a term: a multiple of the coarse unit.
-struct coarse_part {
+struct coarse_rounding {
   double coarse;
   constexpr double operator()(double t) const { return (t + coarse) - coarse; }
 };
@@ -61,7 +61,7 @@ class exact_grid {
     return exact_grid(of_x + of_y, std::max<global_index>(terms, 1) * factors);
   }
 
-  coarse_part coarse() const { return {coarse_}; }
+  coarse_rounding coarse() const { return {coarse_}; }
   fine_part fine() const { return {coarse_, fine_}; }
 
  private:

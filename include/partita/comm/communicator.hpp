@@ -63,9 +63,7 @@ class communicator {
   }
 
   /// The same group and ledger, recorded under another axis name.
-  communicator entered_under(std::string axis) const {
-    return {transport(), std::move(axis), group_->account};
-  }
+  communicator named(std::string axis) const { return {transport(), std::move(axis), group_->account}; }
 
   /// data = data of the root. data (n); n and root must agree on all ranks. Communication: every rank except
   /// the root receives n elements.

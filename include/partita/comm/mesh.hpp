@@ -47,7 +47,7 @@ class mesh {
   /// on it are parts of larger ones, of which every rank of m has some rows: sums over rows, and what is
   /// counted for them, are those of all ranks of m, and verbs that have such sums are collective over m,
   /// apart from what is under way there. Collective over m then.
-  static mesh part_of(const mesh& m, std::source_location where = std::source_location::current()) {
+  static mesh alone(const mesh& m, std::source_location where = std::source_location::current()) {
     mesh part(self::world(), mesh_shape{}, m.queue(), m.sums(), m.tile_entries());
     if (m.reproducible()) part.state_->whole = m.world().split(0, m.rank(), "parts", where);
     return part;
@@ -65,7 +65,7 @@ class mesh {
   /// Whether its verbs sum reproducibly; see summation.
   bool reproducible() const { return sums() == summation::reproducible; }
   summation sums() const { return state_->sums; }
-  /// Whether its matrices are parts of those of other ranks; see part_of.
+  /// Whether its matrices are parts of those of other ranks; see alone.
   bool is_part() const { return state_->whole.has_value(); }
   /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
   const communicator& whole() const { return is_part() ? *state_->whole : world(); }
@@ -145,7 +145,7 @@ class mesh {
     /// Returns `made`, first creating it from make() if needed, recorded in the ledger under the name of `s`.
     template <class Make>
     const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
-      if (!made) made = world.with_transport(make()).entered_under(partition::name_of(s));
+      if (!made) made = world.with_transport(make()).named(partition::name_of(s));
       return *made;
     }
 

@@ -83,7 +83,7 @@ void edge_log_sum(const device_queue<Device>& q, entry_passes<Device>& edges, st
   edges(
       q, number, a, {},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<T> out) {
-        if (!c.continued) return edge_log_sum(q, c.pattern, heads, slope, s, t, out, all_heads);
+        if (!c.splits_first_row) return edge_log_sum(q, c.pattern, heads, slope, s, t, out, all_heads);
         const matrix_view<T> piece = detail::one_row(q, memory, heads);
         edge_log_sum(q, c.pattern, heads, slope, s, t, piece, all_heads);
         zip(q, detail::log_of_sum{}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
@@ -117,7 +117,7 @@ void edge_softmax_gradient(const device_queue<Device>& q, entry_passes<Device>& 
 template <class T, class Device>
 void edge_row_dot(const device_queue<Device>& q, const edge_chunk<T>& c, local_index heads,
                   const scalar<T>* u, const scalar<T>* v, matrix_view<T> out) {
-  if (!c.continued) return edge_row_dot(q, c.pattern, heads, u, v, out);
+  if (!c.splits_first_row) return edge_row_dot(q, c.pattern, heads, u, v, out);
   buffer<T, Device> memory;
   const matrix_view<T> piece = detail::one_row(q, memory, heads);
   edge_row_dot(q, c.pattern, heads, u, v, piece);
@@ -159,10 +159,10 @@ void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<D
                                            log_sum, beta, edges, dsource, dtarget);
     }
   passes(
-      q, number, a, {.names = changes},
+      q, number, a, {.global_columns = changes},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<const T> sums,
           matrix_view<T> dots, T* d, T* alpha) {
-        if (changes) before(c.pattern, c.first_row, c.names, d);
+        if (changes) before(c.pattern, c.first_row, c.global_columns, d);
         edge_softmax(q, c.pattern, heads, slope, s, t, sums, alpha);
         edge_row_dot(q, c, heads, alpha, d, dots);
       },
@@ -242,7 +242,7 @@ void max_aggregate(const device_queue<Device>& q, entry_passes<Device>& edges, s
   edges(
       q, number, a, {},
       [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest, indices where) {
-        if (!c.continued) return find(c, of_columns, largest, where);
+        if (!c.splits_first_row) return find(c, of_columns, largest, where);
         const matrix_view<T> piece = detail::one_row(q, memory, y.cols);
         const indices of_piece = detail::one_row(q, more, y.cols);
         find(c, of_columns, piece, of_piece);

@@ -41,7 +41,7 @@ void spmm_fused(const device_queue<Device>& q, entry_passes<Device>& passes, std
       q, number, a, {.later_part = later_part, .what = "product", .width = y.cols},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> of_columns, matrix_view<T> to) {
         if (c.is_whole) return whole();
-        spmm_epilogue<T> end = c.continues ? fusion.without_end() : fusion.from_row(c.first_row);
+        spmm_epilogue<T> end = c.splits_last_row ? fusion.without_activation() : fusion.from_row(c.first_row);
         end.beta = c.beta_of_rows(fusion.beta);
         spmm_fused(q, detail::with_values(c.pattern, a, values), of_columns, end, to);
       },

@@ -32,9 +32,9 @@ struct spmm_epilogue {
   block_dropout<T> drop = {};
 
   /// Whether it is more than scaling and adding.
-  constexpr bool ends() const { return bias != nullptr || relu || drop.drops(); }
+  constexpr bool has_activation() const { return bias != nullptr || relu || drop.drops(); }
   /// Of a product that is not the last one added to y.
-  constexpr spmm_epilogue without_end() const { return {alpha, beta}; }
+  constexpr spmm_epilogue without_activation() const { return {alpha, beta}; }
   /// Of the rows of y from this one on.
   constexpr spmm_epilogue from_row(local_index row) const {
     return {alpha, beta, bias, relu, drop.from_row(row)};

@@ -6,4 +6,4 @@
 
 #include "partita/local/host/kernels.hpp"
 #include "partita/local/pass.hpp"
-#include "partita/local/spmm_product.hpp"
+#include "partita/local/tuned_spmm.hpp"

@@ -4,7 +4,7 @@
 ///
 /// A chunk has consecutive rows of A (m x k), as many as fit a slot with the rows N_j of the operands that
 /// their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these rows. Of N_j,
-/// the rows that the chunk before needed too are copied from its table; the others, the fresh ones, are read.
+/// the rows that the chunk before needed too are copied from its table; the others are loaded.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
@@ -26,22 +26,22 @@ namespace partita::local {
 
 /// What of A and its operands passes through a slot of the window. The bytes of an operand are those of an
 /// entry, of a row or of a column, and 0 if it does not pass.
-struct far_pass_size {
+struct pass_layout {
   static constexpr std::size_t most = 8;  ///< operands
   using bytes = std::array<std::size_t, most>;
 
-  bool structure = false;  ///< whether that of A is far
-  bool renumbers = false;  ///< whether columns are renumbered, which makes all operands of columns pass
-  bool keeps = false;      ///< whether rows of tables are copied from the chunk before
-  bool names = false;      ///< whether the program has the column of each row of a table
-  bool inverse = false;    ///< whether it has the inverse of the chunk; needs renumbered columns
+  bool structure = false;       ///< whether that of A is far
+  bool renumbers = false;       ///< whether columns are renumbered, which makes all operands of columns pass
+  bool reuses = false;          ///< whether rows of tables are copied from the chunk before
+  bool global_columns = false;  ///< whether the indices have the column of each row of a table
+  bool inverse = false;         ///< whether it has the inverse of the chunk; needs renumbered columns
   bytes of{};
   std::array<along, most> has{};
   bytes kept{};             ///< of a row that lies in several chunks
   std::size_t slot = 0;     ///< bytes of a slot
   bool later_part = false;  ///< whether A continues a block, whose first part has counted the operands' rows
 
-  friend auto operator<=>(const far_pass_size&, const far_pass_size&) = default;
+  friend auto operator<=>(const pass_layout&, const pass_layout&) = default;
 };
 
 /// How the rows of far operands pass in passes by rows: in `chunks` chunks of at most `most` rows. None of
@@ -66,29 +66,29 @@ struct far_chunk {
   local_index first_row = 0, rows = 0;
   local_index first_entry = 0, entries = 0;  ///< as the offsets of A count them
   local_index needed = 0;                    ///< |N_j|
-  local_index fresh = 0;                     ///< of them: those that are read
-  bool continued = false,
-       continues = false;   ///< whether the chunk before has, and the next one, the same row
-  std::size_t program = 0;  ///< where it begins in the program
+  local_index loaded = 0;                    ///< of them: those that are read
+  bool splits_first_row = false,
+       splits_last_row = false;  ///< whether the chunk before has, and the next one, the same row
+  std::size_t indices = 0;       ///< where its indices begin
 };
 
 /// Where the parts of a chunk lie in a slot, in bytes. A part that does not pass through has no bytes.
 struct far_slot {
-  std::size_t columns = 0;  ///< of A; the program is at 0
-  far_pass_size::bytes of{};
+  std::size_t columns = 0;  ///< of A; the indices are at 0
+  pass_layout::bytes of{};
   std::size_t end = 0;
 };
 
-/// Where the parts of a chunk are in its program: (rows + 1) offsets that begin with 0; then, if columns are
-/// renumbered, |N_j| columns, the fresh ones ascending and the places of the others in the table before;
-/// their names, the columns of all; the renumbered columns; the inverse of the chunk.
-struct far_program_part {
-  std::size_t list, names, columns, inverse, end;
+/// Where the parts of a chunk are in its indices: (rows + 1) offsets that begin with 0; then, if columns are
+/// renumbered, |N_j| columns, those to load ascending and the places of the others in the table before;
+/// the global columns of all; the renumbered columns; the inverse of the chunk.
+struct index_layout {
+  std::size_t list, global_columns, columns, inverse, end;
 
-  far_program_part(const far_pass_size& s, const far_chunk& c)
+  index_layout(const pass_layout& s, const far_chunk& c)
       : list((static_cast<std::size_t>(c.rows) + 4) / 4 * 4),
-        names(after(list, s.renumbers, c.needed)),
-        columns(after(names, s.names, c.needed)),
+        global_columns(after(list, s.renumbers, c.needed)),
+        columns(after(global_columns, s.global_columns, c.needed)),
         inverse(after(columns, s.renumbers, c.entries)),
         end(s.inverse ? inverse_numbers(c) + padded(c.entries) : inverse) {}
 
@@ -108,9 +108,9 @@ constexpr std::size_t part_bytes(std::size_t count, std::size_t bytes) {
 }
 
 /// The parts of a chunk in a slot.
-inline far_slot slot_of(const far_pass_size& s, const far_chunk& c) {
+inline far_slot slot_of(const pass_layout& s, const far_chunk& c) {
   far_slot at;
-  at.columns = at.end = part_bytes(far_program_part(s, c).end, sizeof(local_index));
+  at.columns = at.end = part_bytes(index_layout(s, c).end, sizeof(local_index));
   if (s.structure && !s.renumbers)
     at.end += part_bytes(static_cast<std::size_t>(c.entries), sizeof(local_index));
   for (std::size_t i = 0; i < s.of.size(); ++i) {
@@ -124,13 +124,13 @@ inline far_slot slot_of(const far_pass_size& s, const far_chunk& c) {
 }
 /// Bytes at the end of a slot for those rows of the operands from number `first` on that lie in several
 /// chunks.
-constexpr std::size_t kept_bytes(const far_pass_size& s, std::size_t first = 0) {
+constexpr std::size_t kept_bytes(const pass_layout& s, std::size_t first = 0) {
   std::size_t kept = 0;
   for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
   return kept;
 }
 /// Bytes of a slot that chunks may fill.
-constexpr std::size_t room_of(const far_pass_size& s) {
+constexpr std::size_t room_of(const pass_layout& s) {
   const std::size_t kept = kept_bytes(s);
   return s.slot < kept ? 0 : s.slot - kept;
 }
@@ -142,7 +142,7 @@ template <class Device>
 class far_cut {
  public:
   far_cut(const device_queue<Device>& q, std::span<const local_index> offsets, const local_index* columns,
-          local_index cols, const far_pass_size& size)
+          local_index cols, const pass_layout& size)
       : size_(size), room_(room_of(size)), offsets_(offsets), columns_(q, columns, offsets.back()) {
     if (size.renumbers) seen_.assign(static_cast<std::size_t>(cols), -1);
   }
@@ -166,8 +166,8 @@ class far_cut {
     ++number_;
   }
   void close() {
-    now_.program = program_;
-    program_ += far_program_part(size_, now_).end;
+    now_.indices = indices_;
+    indices_ += index_layout(size_, now_).end;
     chunks_.push_back(now_);
   }
   void add_entry(far_chunk& c, local_index e) {
@@ -199,8 +199,8 @@ class far_cut {
         now_ = more;
       }
       if (now_.entries == 0) refuse();
-      now_.continued = now_.first_entry > offsets_[row];
-      now_.continues = e < end;
+      now_.splits_first_row = now_.first_entry > offsets_[row];
+      now_.splits_last_row = e < end;
       close();
     }
     if (offsets_[row] == end) refuse();
@@ -213,7 +213,7 @@ class far_cut {
          " bytes for one entry, which a window of near memory of ", 2 * size_.slot, " bytes does not hold"});
   }
 
-  far_pass_size size_;
+  pass_layout size_;
   std::size_t room_;
   std::span<const local_index> offsets_;
   index_reader<Device> columns_;
@@ -221,7 +221,7 @@ class far_cut {
   std::vector<far_chunk> chunks_;
   far_chunk now_;
   local_index number_ = 0;
-  std::size_t program_ = 0;
+  std::size_t indices_ = 0;
 };
 
 }  // namespace detail

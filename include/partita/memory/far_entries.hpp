@@ -26,8 +26,8 @@ namespace detail {
 
 /// What passes in a pass with these operands: nothing if none is far.
 template <class Channel, class Device>
-far_pass_size pass_size(const Channel& c, const entry_pass<Device>& p, std::span<const operand> operands) {
-  far_pass_size s;
+pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<const operand> operands) {
+  pass_layout s;
   if (p.a.rows == 0) return {};
   s.structure =
       c.is_far(p.a.offsets) || (p.a.entries != 0 && p.a.columns != nullptr && c.is_far(p.a.columns));
@@ -41,14 +41,14 @@ far_pass_size pass_size(const Channel& c, const entry_pass<Device>& p, std::span
     s.kept[i] = far && x.has == along::rows && x.is_written ? x.row_bytes() : 0;
     if (x.has != along::columns) continue;
     s.renumbers = s.renumbers || far;
-    s.keeps = s.keeps || x.is_read;
+    s.reuses = s.reuses || x.is_read;
     added = added || x.is_written;
   }
   if (!some) return {};
   s.inverse = p.with.inverse;
   s.renumbers = s.renumbers || s.inverse;
-  s.keeps = s.keeps && s.renumbers;
-  s.names = s.renumbers && (p.with.names || (s.keeps && added));
+  s.reuses = s.reuses && s.renumbers;
+  s.global_columns = s.renumbers && (p.with.global_columns || (s.reuses && added));
   for (std::size_t i = 0; i < operands.size() && !s.renumbers; ++i)
     if (s.has[i] == along::columns) s.of[i] = 0;
   s.slot = c.slot_bytes();
@@ -67,7 +67,7 @@ class far_entries {
         plan_(plan),
         pass_(pass),
         x_(x),
-        far_program_(!plan.program().empty() && c.is_far(plan.program().data())) {}
+        far_indices_(!plan.indices().empty() && c.is_far(plan.indices().data())) {}
 
   void operator()(base::function_reference<void(const chunk&)> kernel) const {
     for (const operand& x : x_)
@@ -89,7 +89,7 @@ class far_entries {
   /// Of `near`, each entry counts with its column, its values and the rows of operands of columns, and each
   /// row of a chunk. The replication of operands that are near does not count.
   memory::far_traffic moved(bool scales) const {
-    memory::far_traffic t = plan_.of_structure(far_program_);
+    memory::far_traffic t = plan_.of_structure(far_indices_);
     bool gathers = false;
     for (std::size_t i = 0; i < x_.size(); ++i) {
       const operand& x = x_[i];
@@ -120,13 +120,13 @@ class far_entries {
  private:
   static bool adds(const operand& x) { return x.has == along::columns && x.is_written; }
 
-  const far_pass_size& size() const { return plan_.size(); }
+  const pass_layout& size() const { return plan_.size(); }
   const far_chunk& of(std::size_t k) const { return plan_.chunks()[k]; }
   std::byte* slot(std::size_t k) const { return c_.slot(static_cast<int>(k % 2)); }
   std::byte* place(std::size_t k, std::size_t i) const { return slot(k) + slot_of(size(), of(k)).of[i]; }
-  const local_index* program(std::size_t k) const {
-    return far_program_ ? reinterpret_cast<const local_index*>(slot(k))
-                        : plan_.program().data() + of(k).program;
+  const local_index* indices(std::size_t k) const {
+    return far_indices_ ? reinterpret_cast<const local_index*>(slot(k))
+                        : plan_.indices().data() + of(k).indices;
   }
   /// The rows of the table of chunk k, as operand i.
   operand table(std::size_t k, std::size_t i) const {
@@ -144,8 +144,8 @@ class far_entries {
   }
   void fetch(std::size_t k) const {
     const far_chunk& now = of(k);
-    const far_program_part part(size(), now);
-    if (far_program_) fetch_list(slot(k), plan_.program().data() + now.program, part.end);
+    const index_layout part(size(), now);
+    if (far_indices_) fetch_list(slot(k), plan_.indices().data() + now.indices, part.end);
     if (size().structure && !size().renumbers)
       fetch_list(slot(k) + slot_of(size(), now).columns, pass_.a.columns + now.first_entry,
                  static_cast<std::size_t>(now.entries));
@@ -168,34 +168,37 @@ class far_entries {
     const operand& x = x_[i];
     const far_chunk& now = of(k);
     const bool of_entries = x.has == along::entries;
-    const bool elsewhere = !of_entries && x.is_written && (stores ? now.continues : now.continued);
+    const bool elsewhere =
+        !of_entries && x.is_written && (stores ? now.splits_last_row : now.splits_first_row);
     const local_index count = of_entries ? now.entries : now.rows;
     if (size().of[i] == 0 || elsewhere || count == 0) return;
     move_rows(c_, x, of_entries ? now.first_entry : now.first_row, static_cast<std::size_t>(count),
               place(k, i), stores);
   }
-  /// The rows that chunk k needs: the fresh ones, then those of the table before.
-  void gather(std::size_t k, std::size_t i, const far_program_part& part) const {
+  /// The rows that chunk k needs: the loaded ones, then those of the table before.
+  void gather(std::size_t k, std::size_t i, const index_layout& part) const {
     const operand& x = x_[i];
     if (!size().renumbers) return;
-    const auto fresh = static_cast<std::size_t>(of(k).fresh);
-    const std::span<const local_index> list(program(k) + part.list, static_cast<std::size_t>(of(k).needed));
+    const auto loaded = static_cast<std::size_t>(of(k).loaded);
+    const std::span<const local_index> list(indices(k) + part.list, static_cast<std::size_t>(of(k).needed));
     std::byte* const to = place(k, i);
-    in_resident_parts(c_, list.first(fresh), x, [&](std::size_t first, std::size_t count) {
+    in_resident_parts(c_, list.first(loaded), x, [&](std::size_t first, std::size_t count) {
       pass_.kernels->gather(c_.transfers(), x, list.subspan(first, count), to + first * x.row_bytes());
     });
-    if (is_far(c_, x)) c_.count_read(fresh * x.row_bytes());
-    if (fresh < list.size())
-      pass_.kernels->gather(c_.transfers(), table(k - 1, i), list.subspan(fresh), to + fresh * x.row_bytes());
+    if (is_far(c_, x)) c_.count_read(loaded * x.row_bytes());
+    if (loaded < list.size())
+      pass_.kernels->gather(c_.transfers(), table(k - 1, i), list.subspan(loaded),
+                            to + loaded * x.row_bytes());
   }
-  /// Adds the table of chunk k to its rows, of which the fresh ones, and the others, ascend.
+  /// Adds the table of chunk k to its rows, of which the loaded ones, and the others, ascend.
   void add(std::size_t k, std::size_t i) const {
     const operand& x = x_[i];
     if (!size().renumbers) return;
-    const far_program_part part(size(), of(k));
-    const std::span<const local_index> list(program(k) + (size().names ? part.names : part.list),
-                                            static_cast<std::size_t>(of(k).needed));
-    const auto fresh = static_cast<std::size_t>(of(k).fresh);
+    const index_layout part(size(), of(k));
+    const std::span<const local_index> list(
+        indices(k) + (size().global_columns ? part.global_columns : part.list),
+        static_cast<std::size_t>(of(k).needed));
+    const auto loaded = static_cast<std::size_t>(of(k).loaded);
     const auto add_some = [&](std::size_t begin, std::size_t end) {
       const auto some = list.subspan(begin, end - begin);
       in_resident_parts(c_, some, x, [&](std::size_t first, std::size_t count) {
@@ -203,8 +206,8 @@ class far_entries {
                            some.subspan(first, count), x);
       });
     };
-    add_some(0, fresh);
-    add_some(fresh, list.size());
+    add_some(0, loaded);
+    add_some(loaded, list.size());
     if (!is_far(c_, x)) return;
     c_.count_read(list.size() * x.row_bytes());
     c_.count_written(list.size() * x.row_bytes());
@@ -219,29 +222,29 @@ class far_entries {
     x.data = size().of[i] > 0 ? place(k, i) : x.row(of_rows ? now.first_row : now.first_entry);
     if (of_rows) x.rows = now.rows;
     if (size().of[i] > 0) x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
-    if (size().kept[i] == 0 || !(now.continued || now.continues)) return x;
+    if (size().kept[i] == 0 || !(now.splits_first_row || now.splits_last_row)) return x;
     const std::span<std::byte> here(x.data, x.row_bytes()),
         kept(c_.slot(0) + size().slot - kept_bytes(size(), i), x.row_bytes());
-    if (now.continued && !now.continues) copy(q_, std::span<const std::byte>(kept), here);
-    if (!now.continued && x.is_read) copy(q_, std::span<const std::byte>(here), kept);
-    if (now.continues) x.data = kept.data();
+    if (now.splits_first_row && !now.splits_last_row) copy(q_, std::span<const std::byte>(kept), here);
+    if (!now.splits_first_row && x.is_read) copy(q_, std::span<const std::byte>(here), kept);
+    if (now.splits_last_row) x.data = kept.data();
     return x;
   }
   void compute(std::size_t k, std::span<operand> operands,
                base::function_reference<void(const chunk&)> kernel) const {
     const far_chunk& now = of(k);
-    const far_program_part part(size(), now);
-    const local_index* const from = program(k);
+    const index_layout part(size(), now);
+    const local_index* const from = indices(k);
     for (std::size_t i = 0; i < x_.size(); ++i) operands[i] = near(k, i);
     chunk given{.operands = operands.data(),
                 .entries = {now.rows, size().renumbers ? now.needed : pass_.a.cols, from,
                             pass_.a.columns + now.first_entry, now.entries},
-                .names = size().names ? from + part.names : nullptr,
+                .global_columns = size().global_columns ? from + part.global_columns : nullptr,
                 .first_row = now.first_row,
                 .first_entry = now.first_entry,
                 .is_whole = false,
-                .continued = now.continued,
-                .continues = now.continues,
+                .splits_first_row = now.splits_first_row,
+                .splits_last_row = now.splits_last_row,
                 .adds = size().renumbers,
                 .has_added = k > 0};
     if (size().renumbers)
@@ -261,7 +264,7 @@ class far_entries {
   const far_plan<Device>& plan_;
   const entry_pass<Device>& pass_;
   std::span<const operand> x_;
-  bool far_program_;
+  bool far_indices_;
 };
 
 }  // namespace detail

@@ -54,7 +54,7 @@ class far_passes final : public out_of_core<Device> {
   /// Throws what the kernel throws, and budget_error if the window does not hold one entry with its rows
   /// twice.
   void by_entries(const queue& q, plans& known, const entry_pass<Device>& p, operands x, kernel f) override {
-    const far_pass_size size = detail::pass_size(c_, p, x);
+    const pass_layout size = detail::pass_size(c_, p, x);
     if (size.slot == 0) return f({.operands = x.data(), .entries = p.a});
     detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x)(f);
   }
@@ -81,13 +81,13 @@ class far_passes final : public out_of_core<Device> {
 
   memory::far_traffic predicted(const queue& q, plans& known, const entry_pass<Device>& p,
                                 operands x) override {
-    const far_pass_size size = detail::pass_size(c_, p, x);
+    const pass_layout size = detail::pass_size(c_, p, x);
     if (size.slot == 0) return {};
     return detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x).moved(true);
   }
   std::span<const far_chunk> chunks(const queue& q, plans& known, const entry_pass<Device>& p,
                                     operands x) override {
-    const far_pass_size size = detail::pass_size(c_, p, x);
+    const pass_layout size = detail::pass_size(c_, p, x);
     return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
   }
 
@@ -99,11 +99,11 @@ class far_passes final : public out_of_core<Device> {
   const memory::memory_meter& meter() const override { return c_.meter(); }
 
  private:
-  using key = std::tuple<const local_index*, const local_index*, std::size_t, far_pass_size>;
+  using key = std::tuple<const local_index*, const local_index*, std::size_t, pass_layout>;
   using plan_map = std::map<key, far_plan<Device>>;
 
   static const far_plan<Device>& plan_of(const queue& q, plans& known, const entry_pass<Device>& p,
-                                         const far_pass_size& size) {
+                                         const pass_layout& size) {
     if (known == nullptr) known = std::make_shared<plan_map>();
     auto& made = *static_cast<plan_map*>(known.get());
     const key of(p.a.offsets, p.a.columns, p.number, size);

@@ -23,52 +23,52 @@ namespace detail {
 /// Renumbers the columns of chunks, one after the other.
 class far_numbering {
  public:
-  explicit far_numbering(const far_pass_size& size, local_index cols) : keeps_(size.keeps) {
+  explicit far_numbering(const pass_layout& size, local_index cols) : reuses_(size.reuses) {
     if (!size.renumbers) return;
     seen_.assign(static_cast<std::size_t>(cols), -3);
     place_.resize(static_cast<std::size_t>(cols));
   }
 
-  /// Columns become places in the table of the chunk, whose list it makes, and names, unless empty. Returns
-  /// how many of them are fresh.
+  /// Columns become places in the table of the chunk, whose list it makes, and the list of global columns,
+  /// unless empty. Returns how many of them are loaded.
   local_index operator()(std::span<local_index> columns, std::span<local_index> list,
-                         std::span<local_index> names) {
-    const local_index now_fresh = 2 * number_, now_kept = now_fresh + 1;
-    std::size_t fresh = 0, kept = list.size();
+                         std::span<local_index> global_columns) {
+    const local_index now_loaded = 2 * number_, now_kept = now_loaded + 1;
+    std::size_t loaded = 0, kept = list.size();
     for (const local_index c : columns) {
       local_index& seen = seen_[at(c)];
-      if (seen >= now_fresh) continue;
-      const bool keeps = keeps_ && seen >= now_fresh - 2;
-      seen = keeps ? now_kept : now_fresh;
-      list[keeps ? --kept : fresh++] = c;
+      if (seen >= now_loaded) continue;
+      const bool reuses = reuses_ && seen >= now_loaded - 2;
+      seen = reuses ? now_kept : now_loaded;
+      list[reuses ? --kept : loaded++] = c;
     }
-    sort(list, fresh, now_fresh);
-    if (!names.empty()) std::copy(list.begin(), list.end(), names.begin());
+    sort(list, loaded, now_loaded);
+    if (!global_columns.empty()) std::copy(list.begin(), list.end(), global_columns.begin());
     for (std::size_t i = 0; i < list.size(); ++i) {
       local_index& place = place_[at(list[i])];
-      if (i >= fresh) list[i] = place;
+      if (i >= loaded) list[i] = place;
       place = static_cast<local_index>(i);
     }
     for (local_index& c : columns) c = place_[at(c)];
     ++number_;
-    return static_cast<local_index>(fresh);
+    return static_cast<local_index>(loaded);
   }
 
  private:
   static std::size_t at(local_index c) { return static_cast<std::size_t>(c); }
   /// Sorts both parts of a list; long ones by a pass over all columns.
-  void sort(std::span<local_index> list, std::size_t fresh, local_index now_fresh) const {
+  void sort(std::span<local_index> list, std::size_t loaded, local_index now_loaded) const {
     if (list.size() < seen_.size() / 32) {
-      std::sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(fresh));
-      return std::sort(list.begin() + static_cast<std::ptrdiff_t>(fresh), list.end());
+      std::sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(loaded));
+      return std::sort(list.begin() + static_cast<std::ptrdiff_t>(loaded), list.end());
     }
-    std::size_t next = 0, next_kept = fresh;
+    std::size_t next = 0, next_kept = loaded;
     for (std::size_t c = 0; c < seen_.size(); ++c)
-      if (seen_[c] >= now_fresh)
-        list[seen_[c] == now_fresh ? next++ : next_kept++] = static_cast<local_index>(c);
+      if (seen_[c] >= now_loaded)
+        list[seen_[c] == now_loaded ? next++ : next_kept++] = static_cast<local_index>(c);
   }
 
-  bool keeps_;
+  bool reuses_;
   /// Of each column: the last chunk that needs it, doubled, plus 1 where it is kept; and where it is.
   std::vector<local_index> seen_, place_;
   local_index number_ = 0;
@@ -76,27 +76,27 @@ class far_numbering {
 
 }  // namespace detail
 
-/// The chunks of a block and their program. Made once for a block and size; the values of A may change.
+/// The chunks of a block and their indices. Made once for a block and size; the values of A may change.
 template <class Device>
 class far_plan {
  public:
   /// Reads the structure of A, (m + 1) offsets and columns below `cols`, twice, and keeps a copy of it in a
   /// buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
   far_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
-           const local_index* columns, const far_pass_size& size)
+           const local_index* columns, const pass_layout& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
     large_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
     const far_chunk& last = chunks_.back();
-    program_ = buffer<local_index, Device>(q, last.program + far_program_part(size, last).end);
+    indices_ = buffer<local_index, Device>(q, last.indices + index_layout(size, last).end);
     detail::far_numbering number(size, cols);
-    large_list<local_index> program(list_memory(q));
+    large_list<local_index> indices(list_memory(q));
     for (far_chunk& c : chunks_) {
-      const far_program_part part(size, c);
-      program.assign(part.end, 0);
-      const std::span<local_index> to(program);
+      const index_layout part(size, c);
+      indices.assign(part.end, 0);
+      const std::span<local_index> to(indices);
       for (local_index i = 0; i <= c.rows; ++i)
         to[static_cast<std::size_t>(i)] =
             std::clamp(all[static_cast<std::size_t>(c.first_row + i)] - c.first_entry, 0, c.entries);
@@ -104,25 +104,26 @@ class far_plan {
         const auto own = to.subspan(part.columns, static_cast<std::size_t>(c.entries));
         copy(q, std::span<const local_index>(columns + c.first_entry, own.size()), own);
         const auto needed = static_cast<std::size_t>(c.needed);
-        c.fresh = number(own, to.subspan(part.list, needed), to.subspan(part.names, size.names ? needed : 0));
+        c.loaded = number(own, to.subspan(part.list, needed),
+                          to.subspan(part.global_columns, size.global_columns ? needed : 0));
       }
       if (size.inverse) invert(c, part, to);
-      copy(q, std::span<const local_index>(to), program_.span().subspan(c.program, part.end));
+      copy(q, std::span<const local_index>(to), indices_.span().subspan(c.indices, part.end));
       visited_ += static_cast<std::uint64_t>(c.rows);
       entries_ += static_cast<std::uint64_t>(c.entries);
       needed_ += static_cast<std::uint64_t>(c.needed);
-      fresh_ += static_cast<std::uint64_t>(c.fresh);
+      loaded_ += static_cast<std::uint64_t>(c.loaded);
     }
   }
 
-  const far_pass_size& size() const { return size_; }
+  const pass_layout& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
-  std::span<const local_index> program() const { return program_.span(); }
+  std::span<const local_index> indices() const { return indices_.span(); }
   /// Rows of the operands of columns, if these are renumbered and not counted yet, sum_j |N_j|, and how many
   /// of these rows are read.
   std::uint64_t operand_rows() const { return size_.renumbers && !size_.later_part ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
-  std::uint64_t rows_read() const { return fresh_; }
+  std::uint64_t rows_read() const { return loaded_; }
   /// Rows and columns of A, rows of all chunks, which are those of A, some of them more than once, and
   /// entries.
   std::uint64_t rows() const { return rows_; }
@@ -144,32 +145,32 @@ class far_plan {
            " entries";
   }
 
-  /// What passes of the structure of A and the program in one pass, and what is counted of it. `far_program`:
-  /// whether the program is far.
-  memory::far_traffic of_structure(bool far_program) const {
+  /// What passes of the structure of A and of the indices of the chunks in one pass, and what is counted of
+  /// it. `far_indices`: whether these indices are far.
+  memory::far_traffic of_structure(bool far_indices) const {
     memory::far_traffic t;
     t.chunks = chunks_.size();
     t.operations = chunks_.empty() ? 0 : 1;
     t.near = entries_ * sizeof(local_index);
     t.operand_rows = operand_rows();
     t.rows_needed = needed_;
-    t.rows_read = fresh_;
-    if (far_program) t.read += program_.size() * sizeof(local_index);
+    t.rows_read = loaded_;
+    if (far_indices) t.read += indices_.size() * sizeof(local_index);
     if (size_.structure && !size_.renumbers) t.read += entries_ * sizeof(local_index);
     return t;
   }
 
  private:
   /// The inverse of a chunk, by a counting sort.
-  static void invert(const far_chunk& c, const far_program_part& part, std::span<local_index> program) {
-    local_index* const next = program.data() + part.inverse;
-    local_index* const rows = program.data() + part.inverse_rows(c);
-    local_index* const numbers = program.data() + part.inverse_numbers(c);
-    const local_index* const columns = program.data() + part.columns;
+  static void invert(const far_chunk& c, const index_layout& part, std::span<local_index> indices) {
+    local_index* const next = indices.data() + part.inverse;
+    local_index* const rows = indices.data() + part.inverse_rows(c);
+    local_index* const numbers = indices.data() + part.inverse_numbers(c);
+    const local_index* const columns = indices.data() + part.columns;
     for (local_index e = 0; e < c.entries; ++e) ++next[columns[e] + 1];
     std::inclusive_scan(next, next + c.needed + 1, next);
     for (local_index i = 0; i < c.rows; ++i)
-      for (local_index e = program[static_cast<std::size_t>(i)]; e < program[static_cast<std::size_t>(i) + 1];
+      for (local_index e = indices[static_cast<std::size_t>(i)]; e < indices[static_cast<std::size_t>(i) + 1];
            ++e) {
         const local_index t = next[columns[e]]++;
         rows[t] = i;
@@ -179,10 +180,10 @@ class far_plan {
     next[0] = 0;
   }
 
-  far_pass_size size_;
+  pass_layout size_;
   std::vector<far_chunk> chunks_;
-  buffer<local_index, Device> program_;
-  std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, needed_ = 0, fresh_ = 0;
+  buffer<local_index, Device> indices_;
+  std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, needed_ = 0, loaded_ = 0;
 };
 
 }  // namespace partita::local

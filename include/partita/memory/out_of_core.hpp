@@ -50,19 +50,19 @@ struct chunk {
   const operand* operands = nullptr;  ///< what the kernel is to use in the place of those of the pass
   entry_pattern entries{};
   const local_index *column_offsets = nullptr, *entry_rows = nullptr,
-                    *entry_numbers = nullptr;  ///< as csr_inverse_view has them, if asked for
-  const local_index* names = nullptr;          ///< if asked for: the columns of the pattern
-  local_index first_row = 0;                   ///< of the pass
+                    *entry_numbers = nullptr;   ///< as csr_inverse_view has them, if asked for
+  const local_index* global_columns = nullptr;  ///< if asked for: the columns of the pattern
+  local_index first_row = 0;                    ///< of the pass
   local_index first_entry = 0;           ///< entry e of the chunk is entry first_entry + e of the pattern
   bool is_whole = true;                  ///< whether this is all of the pass
-  bool continued = false;                ///< whether the first row has entries in the chunk before
-  bool continues = false;                ///< whether the last row has entries in the next chunk
+  bool splits_first_row = false;         ///< whether the first row has entries in the chunk before
+  bool splits_last_row = false;          ///< whether the last row has entries in the next chunk
   bool adds = false, has_added = false;  ///< for beta_of_columns
 
   /// With what a kernel multiplies the rows that it adds to: sums of a row that lies in several chunks go on.
   template <class T>
   constexpr T beta_of_rows(T of_pass) const {
-    return continued ? T(1) : of_pass;
+    return splits_first_row ? T(1) : of_pass;
   }
   /// The same for operands that are added.
   template <class T>
@@ -83,7 +83,7 @@ struct row_kernels {
 
 /// What a pass over entries needs beside its operands.
 struct pass_options {
-  bool names = false, inverse = false;
+  bool global_columns = false, inverse = false;
   bool later_part = false;  ///< whether a part of the same block has passed before
   const char* what = "pass over edges";
   local_index width = -1;  ///< of a product

@@ -37,7 +37,8 @@ using block_of_stage = base::function_reference<rectangle(coordinates, global_in
 /// The route from the blocks `from`, which the axes of `used` partition, to the blocks `to`. A rank receives
 /// from ranks with its own coordinates along all other axes, where the matrix is replicated. The group has no
 /// axis along which nothing travels. from(at), to(at): the rectangle of the rank at these coordinates.
-inline route route_between(mesh_shape m, axis_set used, const block_of_rank& from, const block_of_rank& to) {
+inline route route_of_blocks(mesh_shape m, axis_set used, const block_of_rank& from,
+                             const block_of_rank& to) {
   route r;
   axis_set several;
   for (const axis a : all_axes)

@@ -14,14 +14,14 @@ namespace partita::partition {
 /// The routes of a product's exchanges.
 struct gemm_routes {
   gemm_routes(const gemm_problem& p, const gemm_blocks& blocks, const gemm_sums& sums)
-      : a(route_between(
+      : a(route_of_blocks(
             p.mesh, p.a.axes.used(), [&](coordinates q) { return p.a.block(q); },
             [&](coordinates q) { return blocks.of_a(q); })),
-        b(route_between(
+        b(route_of_blocks(
             p.mesh, p.b.axes.used(), [&](coordinates q) { return p.b.block(q); },
             [&](coordinates q) { return blocks.of_b(q); })) {
     if (sums.redistributes)
-      c = route_between(
+      c = route_of_blocks(
           p.mesh, blocks.axes.i | blocks.axes.j | sums.scatter,
           [&](coordinates q) { return sums.owned(p, blocks, q); },
           [&](coordinates q) { return p.c.block(q); });

@@ -16,11 +16,11 @@ namespace partita::nn {
 /// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
 /// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.
 ///
-/// On a reproducible mesh::part_of losses, gradients and scores are those of all ranks' samples together:
-/// constructor, run and scores are then collective over mesh::whole, and what travels are the maxima and sums
-/// of products, gradients and losses. They have the same bits however roots are dealt to ranks, if those of
-/// all ranks are the same and stand apart (sampling::roots_apart): a gradient of a row is rounded, and the
-/// sum of two that were rounded is not their sum rounded.
+/// On a mesh::alone of a reproducible mesh losses, gradients and scores are those of all ranks' samples
+/// together: constructor, run and scores are then collective over mesh::whole, and what travels are the
+/// maxima and sums of products, gradients and losses. They have the same bits however roots are dealt to
+/// ranks, if those of all ranks are the same and stand apart (sampling::roots_apart): a gradient of a row is
+/// rounded, and the sum of two that were rounded is not their sum rounded.
 template <class T, class Device>
 class block_steps {
  public:

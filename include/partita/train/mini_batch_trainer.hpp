@@ -167,7 +167,7 @@ template <class T, class Device>
 mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const io::dataset& data,
                                                   const training_options& options, const policy& p)
     : mesh_(m),
-      alone_(partita::mesh<Device>::part_of(m)),
+      alone_(partita::mesh<Device>::alone(m)),
       data_(data),
       options_(options),
       policy_(p),

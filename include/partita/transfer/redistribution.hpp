@@ -91,7 +91,7 @@ partition::exchange redistribution<T, Device>::plan_of(mesh_shape m, coordinates
   const bool same_blockings = from.rows == to.rows && from.cols == to.cols;
   const partition::route r =
       same_blockings ? partition::on_mesh(partition::route_between(from.axes, to.axes), to.axes, m)
-                     : partition::route_between(m, from.axes.used(), old_block, new_block);
+                     : partition::route_of_blocks(m, from.axes.used(), old_block, new_block);
   return partition::exchange(
       m, r, at, old_block, [&](coordinates q, global_index) { return new_block(q); }, 1);
 }

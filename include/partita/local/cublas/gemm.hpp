@@ -28,16 +28,16 @@ namespace partita {
 namespace cublas {
 
 /// Key for algorithm selection. Alignments are the largest power of two, up to 256, dividing the address.
-struct gemm_problem {
+struct matmul_shape {
   bool single_precision, transpose_a, transpose_b;
   int m, n, k, lda, ldb, ldc;
   std::uint32_t alignment_a = 0, alignment_b = 0, alignment_c = 0, alignment_line = 0;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 
-  friend auto operator<=>(const gemm_problem&, const gemm_problem&) = default;
+  friend auto operator<=>(const matmul_shape&, const matmul_shape&) = default;
 };
 
-inline std::string to_string(const gemm_problem& p) {
+inline std::string to_string(const matmul_shape& p) {
   const auto operand = [](int rows, int cols, bool transpose, int leading) {
     return std::to_string(rows) + " x " + std::to_string(cols) + (transpose ? " transposed" : "") +
            " with stride " + std::to_string(leading);
@@ -49,7 +49,7 @@ inline std::string to_string(const gemm_problem& p) {
 }
 
 /// Throws device_error naming the call and the problem if `status` is an error.
-inline void check(cublasStatus_t status, const char* call, const gemm_problem& problem) {
+inline void check(cublasStatus_t status, const char* call, const matmul_shape& problem) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw device_error(std::string(call) + " failed: " + cublasLtGetStatusName(status) + ", " +
                      cublasLtGetStatusString(status) + ", for " + to_string(problem));
@@ -63,10 +63,10 @@ inline std::uint32_t alignment_of(const void* address) {
 inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
 /// Descriptors of a matmul and the algorithm selected for it.
-class gemm_plan {
+class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
-  gemm_plan(cublasLtHandle_t handle, const gemm_problem& p, const void* bias) {
+  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) {
     const cudaDataType_t type = p.single_precision ? CUDA_R_32F : CUDA_R_64F;
     check(
         cublasLtMatmulDescInit(&product_, p.single_precision ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type),
@@ -94,7 +94,7 @@ class gemm_plan {
   float waves() const { return waves_; }
 
   template <class T>
-  void run(cublasLtHandle_t handle, const gemm_problem& p, T alpha, const T* a, const T* b, T beta, T* c,
+  void run(cublasLtHandle_t handle, const matmul_shape& p, T alpha, const T* a, const T* b, T beta, T* c,
            const void* bias, std::byte* workspace, cudaStream_t stream) {
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
     check(cublasLtMatmul(handle, &product_, &alpha, b, &b_, a, &a_, &beta, c, &c_, c, &c_, &algorithm_,
@@ -104,13 +104,13 @@ class gemm_plan {
 
  private:
   template <class Value>
-  void describe(cublasLtMatmulDescAttributes_t attribute, Value value, const gemm_problem& p) {
+  void describe(cublasLtMatmulDescAttributes_t attribute, Value value, const matmul_shape& p) {
     check(cublasLtMatmulDescSetAttribute(&product_, attribute, &value, sizeof value),
           "cublasLtMatmulDescSetAttribute", p);
   }
 
   /// Selects the first heuristic result for these alignments with a fixed summation order.
-  void choose(cublasLtHandle_t handle, const gemm_problem& p) {
+  void choose(cublasLtHandle_t handle, const matmul_shape& p) {
     cublasLtMatmulPreferenceOpaque_t preference;
     check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit", p);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -163,14 +163,14 @@ class context {
   /// Returns false if cuBLASLt has no algorithm with this epilogue, or only an inefficient one for column
   /// sums. Throws device_error if it has none without an epilogue.
   template <class T>
-  bool multiply(const device_queue<cuda_device>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta,
+  bool multiply(const device_queue<cuda_device>& q, matmul_shape p, T alpha, const T* a, const T* b, T beta,
                 T* c, const on_cuda::vendor_epilogue<T>& epilogue) {
     const T* const line = epilogue.column_sums != nullptr ? epilogue.column_sums : epilogue.bias;
     const std::size_t bytes = static_cast<std::size_t>(p.n) * sizeof(T);
     const T* const used = alignment_of(line) >= 16 ? line : aligned_line<T>(q, bytes);
     p.alignment_line = alignment_of(used);
     if (used != epilogue.bias && epilogue.bias != nullptr) copy_line(q, bias_.data(), epilogue.bias, bytes);
-    gemm_plan& plan = plan_of(p, used);
+    matmul_descriptor& plan = plan_of(p, used);
     if (!plan.is_known() && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
     if (!plan.is_known())
       throw device_error("cublasLtMatmulAlgoGetHeuristic found no algorithm for " + to_string(p));
@@ -182,14 +182,14 @@ class context {
   }
 
  private:
-  gemm_plan& plan_of(const gemm_problem& p, const void* line) {
+  matmul_descriptor& plan_of(const matmul_shape& p, const void* line) {
     auto plan = plans_.find(p);
-    if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, line)).first;
+    if (plan == plans_.end()) plan = plans_.emplace(p, matmul_descriptor(handle_, p, line)).first;
     return plan->second;
   }
   /// Column sums run over the inner dimension. If they prevent split-K, most of the device is idle for small
   /// C, and the fused product is many times slower than separate kernels.
-  bool wastes_the_device(gemm_problem p, const gemm_plan& with_sums) {
+  bool wastes_the_device(matmul_shape p, const matmul_descriptor& with_sums) {
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.alignment_line = 0;
     return 2 * with_sums.waves() < plan_of(p, nullptr).waves();
@@ -208,7 +208,7 @@ class context {
   cublasLtHandle_t handle_ = nullptr;
   buffer<std::byte, cuda_device> workspace_;
   buffer<std::byte, cuda_device> bias_;
-  std::map<gemm_problem, gemm_plan> plans_;
+  std::map<matmul_shape, matmul_descriptor> plans_;
 };
 
 template <class T>
@@ -223,7 +223,7 @@ template <class T>
 bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k,
               T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
               on_cuda::vendor_epilogue<T> epilogue) {
-  gemm_problem problem{sizeof(T) == sizeof(float), transpose_a, transpose_b, m, n, k, lda, ldb, ldc};
+  matmul_shape problem{sizeof(T) == sizeof(float), transpose_a, transpose_b, m, n, k, lda, ldb, ldc};
   problem.alignment_a = alignment_of(a);
   problem.alignment_b = alignment_of(b);
   problem.alignment_c = alignment_of(c);

@@ -19,11 +19,11 @@ struct largest_neighbours {
     pack_of<T, Width> largest;
     pack_of<local_index, Width> where;
   };
-  struct item {
+  struct term {
     pack_of<T, Width> x;
     local_index entry;
   };
-  using lead = pack_of<local_index, 4>;
+  using ahead = pack_of<local_index, 4>;
 
   const local_index* columns;
   row_table<T> x;
@@ -35,15 +35,15 @@ struct largest_neighbours {
     for (local_index& entry : none.where.at) entry = -1;
     return none;
   }
-  constexpr lead look(local_index e) const { return load<4>(columns + e); }
-  constexpr item get(local_index e, local_index v) const { return of(e, columns[e], v); }
-  constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = of(e + k, four.at[k], v);
+  constexpr ahead load_ahead(local_index e) const { return load<4>(columns + e); }
+  constexpr term term_of(local_index e, local_index v) const { return of(e, columns[e], v); }
+  constexpr void terms_of(const ahead& four, local_index e, local_index v, term (&terms)[4]) const {
+    for (int k = 0; k < 4; ++k) terms[k] = of(e + k, four.at[k], v);
   }
-  constexpr void add(sum& best, const item& next, local_index, local_index) const {
+  constexpr void add(sum& best, const term& next, local_index, local_index) const {
     for (int c = 0; c < Width; ++c) take(best, c, next.x.at[c], next.entry);
   }
-  constexpr void join(sum& best, const sum& later) const {
+  constexpr void merge(sum& best, const sum& later) const {
     for (int c = 0; c < Width; ++c)
       if (later.where.at[c] >= 0) take(best, c, later.largest.at[c], later.where.at[c]);
   }
@@ -53,7 +53,7 @@ struct largest_neighbours {
   }
 
  private:
-  constexpr item of(local_index e, local_index column, local_index v) const {
+  constexpr term of(local_index e, local_index column, local_index v) const {
     return {load<Width>(x.at(column, v * Width)), e};
   }
   static constexpr void take(sum& best, int c, T value, local_index entry) {
@@ -66,12 +66,12 @@ struct largest_neighbours {
 
 /// Gradient of a column: the sum of dy over the entries of that column that attained the maximum.
 template <class T, int Width>
-struct won_gradients : summing<column_lead, pack_of<T, Width>> {
+struct won_gradients : summing<columns_ahead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
 
-  using typename column_lead::lead;
+  using typename columns_ahead::ahead;
   using sum = pack_of<T, Width>;
-  struct item {
+  struct term {
     local_index entry;
     pack_of<local_index, Width> winners;
     pack_of<T, Width> dy;
@@ -82,11 +82,11 @@ struct won_gradients : summing<column_lead, pack_of<T, Width>> {
   row_table<T> dy;
   matrix_view<T> dx;
 
-  constexpr item get(local_index t, local_index v) const { return of(t, this->columns[t], v); }
-  constexpr void get(const lead& four, local_index t, local_index v, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = of(t + k, four.at[k], v);
+  constexpr term term_of(local_index t, local_index v) const { return of(t, this->columns[t], v); }
+  constexpr void terms_of(const ahead& four, local_index t, local_index v, term (&terms)[4]) const {
+    for (int k = 0; k < 4; ++k) terms[k] = of(t + k, four.at[k], v);
   }
-  constexpr void add(sum& total, const item& next, local_index, local_index) const {
+  constexpr void add(sum& total, const term& next, local_index, local_index) const {
     for (int c = 0; c < Width; ++c)
       if (next.winners.at[c] == next.entry) total.at[c] += next.dy.at[c];
   }
@@ -98,7 +98,7 @@ struct won_gradients : summing<column_lead, pack_of<T, Width>> {
   }
 
  private:
-  constexpr item of(local_index t, local_index row, local_index v) const {
+  constexpr term of(local_index t, local_index row, local_index v) const {
     return {entries[t], load<Width>(arg.row_data(row) + v * Width), load<Width>(dy.at(row, v * Width))};
   }
 };

@@ -41,7 +41,7 @@ struct log_total {
       total += std::exp(score - largest);
     }
   }
-  constexpr void join(const log_total& later) {
+  constexpr void merge(const log_total& later) {
     if (total == 0) {
       *this = later;
     } else if (later.largest > largest) {
@@ -55,24 +55,24 @@ struct log_total {
 
 /// log_sum(i, h) = log sum_e exp(score(e, h)), in a single pass over the scores.
 template <class T>
-struct log_sums_of_scores : column_lead {
+struct log_sums_of_scores : columns_ahead {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 3;
 
   using sum = log_total<T>;
-  using item = T;
+  using term = T;
 
   attention<T> scores;
   matrix_view<T> log_sum;
 
   constexpr sum zero() const { return {}; }
-  constexpr item get(local_index e, local_index h) const { return scores.source(columns[e], h); }
-  constexpr void get(const lead& four, local_index, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = scores.source(four.at[k], h);
+  constexpr term term_of(local_index e, local_index h) const { return scores.source(columns[e], h); }
+  constexpr void terms_of(const ahead& four, local_index, local_index h, term (&terms)[4]) const {
+    for (int k = 0; k < 4; ++k) terms[k] = scores.source(four.at[k], h);
   }
-  constexpr void add(sum& total, item source, local_index row, local_index h) const {
+  constexpr void add(sum& total, term source, local_index row, local_index h) const {
     total.add(scores.leaky(source + scores.target(row, h)));
   }
-  constexpr void join(sum& total, const sum& later) const { total.join(later); }
+  constexpr void merge(sum& total, const sum& later) const { total.merge(later); }
   constexpr void store(const sum& total, local_index row, local_index h) const {
     log_sum(row, h) = total.total == 0 ? T{0} : static_cast<T>(total.largest + std::log(total.total));
   }
@@ -80,12 +80,12 @@ struct log_sums_of_scores : column_lead {
 
 /// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i.
 template <class F, class T>
-struct fold_of_values : no_lead {
+struct fold_of_values : nothing_ahead {
   struct sum {
     T value;
     bool some;
   };
-  using item = T;
+  using term = T;
 
   F f;
   const T* values;
@@ -93,9 +93,9 @@ struct fold_of_values : no_lead {
   matrix_view<T> out;
 
   constexpr sum zero() const { return {}; }
-  constexpr item get(local_index e, local_index h) const { return values[edge_at(e, heads, h)]; }
-  constexpr void add(sum& total, item next, local_index, local_index) const { join(total, {next, true}); }
-  constexpr void join(sum& total, const sum& later) const {
+  constexpr term term_of(local_index e, local_index h) const { return values[edge_at(e, heads, h)]; }
+  constexpr void add(sum& total, term next, local_index, local_index) const { merge(total, {next, true}); }
+  constexpr void merge(sum& total, const sum& later) const {
     if (later.some) total = {total.some ? f(total.value, later.value) : later.value, true};
   }
   constexpr void store(const sum& total, local_index row, local_index h) const {
@@ -105,18 +105,18 @@ struct fold_of_values : no_lead {
 
 /// out(row, h) = sum_e u[e, h] v[e, h], accumulated in double.
 template <class T, class To>
-struct dots_of_values : summing<no_lead, double> {
-  using item = double;
+struct dots_of_values : summing<nothing_ahead, double> {
+  using term = double;
 
   const T* u;
   const T* v;
   local_index heads;
   matrix_view<To> out;
 
-  constexpr item get(local_index e, local_index h) const {
+  constexpr term term_of(local_index e, local_index h) const {
     return double{u[edge_at(e, heads, h)]} * v[edge_at(e, heads, h)];
   }
-  constexpr void add(double& total, item product, local_index, local_index) const { total += product; }
+  constexpr void add(double& total, term product, local_index, local_index) const { total += product; }
   constexpr void store(double total, local_index row, local_index h) const {
     out(row, h) = static_cast<To>(total);
   }
@@ -125,11 +125,11 @@ struct dots_of_values : summing<no_lead, double> {
 /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i. In place: edges[e, h] holds
 /// the gradient of the softmax values on entry and g(e, h), that of the score arguments, on return.
 template <class T>
-struct target_gradient : summing<column_lead, T> {
+struct target_gradient : summing<columns_ahead, T> {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
 
-  using typename column_lead::lead;
-  struct item {
+  using typename columns_ahead::ahead;
+  struct term {
     local_index entry;
     T source, dvalue;
   };
@@ -140,11 +140,11 @@ struct target_gradient : summing<column_lead, T> {
   T* edges;
   matrix_view<T> dtarget;
 
-  constexpr item get(local_index e, local_index h) const { return of(this->columns[e], e, h); }
-  constexpr void get(const lead& four, local_index e, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = of(four.at[k], e + k, h);
+  constexpr term term_of(local_index e, local_index h) const { return of(this->columns[e], e, h); }
+  constexpr void terms_of(const ahead& four, local_index e, local_index h, term (&terms)[4]) const {
+    for (int k = 0; k < 4; ++k) terms[k] = of(four.at[k], e + k, h);
   }
-  constexpr void add(T& total, const item& next, local_index row, local_index h) const {
+  constexpr void add(T& total, const term& next, local_index row, local_index h) const {
     const T z = next.source + scores.target(row, h);
     const T alpha = std::exp(scores.leaky(z) - log_sum(row, h));
     const T g = alpha * (next.dvalue - row_dot(row, h)) * (z > 0 ? T{1} : scores.slope);
@@ -156,7 +156,7 @@ struct target_gradient : summing<column_lead, T> {
   }
 
  private:
-  constexpr item of(local_index column, local_index e, local_index h) const {
+  constexpr term of(local_index column, local_index e, local_index h) const {
     return {e, scores.source(column, h), edges[edge_at(e, scores.heads, h)]};
   }
 };
@@ -164,8 +164,8 @@ struct target_gradient : summing<column_lead, T> {
 /// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c; a fold over the
 /// transposed pattern, whose t-th entry is entry numbers[t].
 template <class T>
-struct source_gradient : summing<no_lead, T> {
-  using item = T;
+struct source_gradient : summing<nothing_ahead, T> {
+  using term = T;
 
   const T* g;
   const local_index* numbers;
@@ -173,8 +173,8 @@ struct source_gradient : summing<no_lead, T> {
   T beta;
   matrix_view<T> dsource;
 
-  constexpr item get(local_index t, local_index h) const { return g[edge_at(numbers[t], heads, h)]; }
-  constexpr void add(T& total, item next, local_index, local_index) const { total += next; }
+  constexpr term term_of(local_index t, local_index h) const { return g[edge_at(numbers[t], heads, h)]; }
+  constexpr void add(T& total, term next, local_index, local_index) const { total += next; }
   constexpr void store(T total, local_index column, local_index h) const {
     dsource(column, h) = beta == 0 ? total : total + beta * dsource(column, h);
   }

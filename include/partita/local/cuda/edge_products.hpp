@@ -46,12 +46,12 @@ struct dot_of_entry {
 /// Product with weights computed on the fly. Each pack of columns is within one head; the first pack of a
 /// head also stores the weights.
 template <int Width, class F, class T>
-struct applied_product : summing<column_lead, pack_of<T, Width>> {
+struct applied_product : summing<columns_ahead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
 
-  using typename column_lead::lead;
+  using typename columns_ahead::ahead;
   using sum = pack_of<T, Width>;
-  struct item {
+  struct term {
     local_index entry;
     pack_of<T, Width> x;
   };
@@ -63,11 +63,11 @@ struct applied_product : summing<column_lead, pack_of<T, Width>> {
   T beta;
   matrix_view<T> y;
 
-  constexpr item get(local_index e, local_index v) const { return of(e, this->columns[e], v); }
-  constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = of(e + k, four.at[k], v);
+  constexpr term term_of(local_index e, local_index v) const { return of(e, this->columns[e], v); }
+  constexpr void terms_of(const ahead& four, local_index e, local_index v, term (&terms)[4]) const {
+    for (int k = 0; k < 4; ++k) terms[k] = of(e + k, four.at[k], v);
   }
-  constexpr void add(sum& total, const item& next, local_index row, local_index v) const {
+  constexpr void add(sum& total, const term& next, local_index row, local_index v) const {
     const local_index h = s.head_of(v * Width);
     const T weight = f(row, next.entry, h);
     if (v == 0 || s.head_of((v - 1) * Width) != h) values[edge_at(next.entry, s.heads, h)] = weight;
@@ -84,7 +84,7 @@ struct applied_product : summing<column_lead, pack_of<T, Width>> {
   }
 
  private:
-  constexpr item of(local_index e, local_index column, local_index v) const {
+  constexpr term of(local_index e, local_index column, local_index v) const {
     return {e, load<Width>(x.at(column, v * Width))};
   }
 };

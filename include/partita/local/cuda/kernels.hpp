@@ -16,5 +16,5 @@
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/softmax.hpp"
 #include "partita/local/cuda/spmm.hpp"
-#include "partita/local/cuda/spmm_product.hpp"
 #include "partita/local/cuda/spmm_transposed.hpp"
+#include "partita/local/cuda/tuned_spmm.hpp"

@@ -5,22 +5,13 @@
 /// span several chunks are joined from their parts in order. Chunk boundaries, and thus the summation order,
 /// depend only on the pattern's shape, its number of entries and the number of packs per row: results are
 /// bitwise reproducible, but a slice of the columns may differ in the last bits.
-///
-/// A Fold is a trivially copyable object with
-///
-///     sum, sum zero()                 accumulator of a row, and its initial value
-///     item, item get(e, v)            data loaded for entry e and pack v of its columns
-///     lead, lead look(e)              pack-independent data of entries e, ..., e + 3
-///     get(lead, e, v, item[4])        the items of these entries; e + skew is a multiple of 4; optional
-///     add(sum, item, row, v)          accumulates the next entry of the row
-///     join(sum, sum later)            joins the parts of two consecutive chunks
-///     store(sum, row, v)              stores the result of a row
-///     min_blocks_per_multiprocessor   optional, default 4; see on_cuda::min_blocks_per_multiprocessor
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "partita/local/cuda/entries.hpp"
@@ -29,29 +20,45 @@
 
 namespace partita::on_cuda {
 
-/// Base of folds without lead data.
-struct no_lead {
-  struct lead {};
+/// What is summed over the entries of a row, for pack v of the columns: `sum` is the accumulator of a row,
+/// `term` what is loaded for an entry, `ahead` what four consecutive entries have in common for all packs and
+/// is loaded before them. merge(sum, later) joins the sums of consecutive parts of a row, store(sum, row, v)
+/// ends it. Optional are terms_of(ahead, e, v, terms), the terms of entries e, ..., e + 3, where e + skew is
+/// a multiple of 4, and min_blocks_per_multiprocessor, 4 without it.
+template <class Fold>
+concept row_fold = std::is_trivially_copyable_v<Fold> &&
+    requires(const Fold f, typename Fold::sum total, typename Fold::term term, local_index i) {
+  { f.zero() } -> std::same_as<typename Fold::sum>;
+  { f.load_ahead(i) } -> std::same_as<typename Fold::ahead>;
+  { f.term_of(i, i) } -> std::same_as<typename Fold::term>;
+  f.add(total, term, i, i);
+  f.merge(total, total);
+  f.store(total, i, i);
+};
 
-  constexpr lead look(local_index) const { return {}; }
+/// Base of folds that load nothing ahead.
+struct nothing_ahead {
+  struct ahead {};
+
+  constexpr ahead load_ahead(local_index) const { return {}; }
 };
 
 /// Base of folds that load the columns of four entries ahead.
-struct column_lead {
-  using lead = pack_of<local_index, 4>;
+struct columns_ahead {
+  using ahead = pack_of<local_index, 4>;
 
   const local_index* columns;
 
-  constexpr lead look(local_index e) const { return load<4>(columns + e); }
+  constexpr ahead load_ahead(local_index e) const { return load<4>(columns + e); }
 };
 
 /// Base of folds that accumulate with +=.
-template <class Lead, class Sum>
-struct summing : Lead {
+template <class Ahead, class Sum>
+struct summing : Ahead {
   using sum = Sum;
 
   constexpr sum zero() const { return {}; }
-  constexpr void join(sum& total, const sum& later) const { total += later; }
+  constexpr void merge(sum& total, const sum& later) const { total += later; }
 };
 
 /// Start of a chunk: `entry` entries precede it, `done` of them in `row`.
@@ -95,10 +102,10 @@ struct find_cuts {
 
 /// Thread (chunk, v) folds the entries of a chunk for pack v. The part of a row continued from an earlier
 /// chunk goes to `heads`, that of a row continued in a later one to `tails`.
-template <class Fold>
+template <row_fold Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
-  using item = typename Fold::item;
+  using term = typename Fold::term;
   static constexpr int min_blocks_per_multiprocessor = [] {
     if constexpr (requires { Fold::min_blocks_per_multiprocessor; })
       return Fold::min_blocks_per_multiprocessor;
@@ -126,11 +133,11 @@ struct fold_chunks {
     some(now, e, first_part);
     e += first_part;
     if (last - e >= 4) {
-      auto lead = fold.look(e);
+      auto ahead = fold.load_ahead(e);
       for (; last - e >= 4; e += 4) {
-        const auto next = last - e >= 8 ? fold.look(e + 4) : lead;
-        four(now, lead, e);
-        lead = next;
+        const auto next = last - e >= 8 ? fold.load_ahead(e + 4) : ahead;
+        four(now, ahead, e);
+        ahead = next;
       }
     }
     some(now, e, last - e);
@@ -163,48 +170,48 @@ struct fold_chunks {
   }
 
   /// Entries e, ..., e + 3; all loads are issued before the first use.
-  template <class Lead>
-  constexpr void four(progress& now, const Lead& lead, local_index e) const {
-    item items[4] = {};
-    if constexpr (requires { fold.get(lead, e, now.pack, items); })
-      fold.get(lead, e, now.pack, items);
+  template <class Ahead>
+  constexpr void four(progress& now, const Ahead& ahead, local_index e) const {
+    term terms[4] = {};
+    if constexpr (requires { fold.terms_of(ahead, e, now.pack, terms); })
+      fold.terms_of(ahead, e, now.pack, terms);
     else
-      for (int k = 0; k < 4; ++k) items[k] = fold.get(e + k, now.pack);
+      for (int k = 0; k < 4; ++k) terms[k] = fold.term_of(e + k, now.pack);
     if (now.end - e >= 4)
-      add_some(now, items, 0, 4, std::make_integer_sequence<local_index, 4>());
+      add_some(now, terms, 0, 4, std::make_integer_sequence<local_index, 4>());
     else
-      add(now, items, e, 4);
+      add(now, terms, e, 4);
   }
 
   /// Up to three entries.
   constexpr void some(progress& now, local_index e, local_index count) const {
-    item items[3] = {};
+    term terms[3] = {};
     for (int k = 0; k < 3; ++k)
-      if (k < count) items[k] = fold.get(e + k, now.pack);
-    add(now, items, e, count);
+      if (k < count) terms[k] = fold.term_of(e + k, now.pack);
+    add(now, terms, e, count);
   }
 
   /// Adds the first `count` entries from e on, row by row.
   template <local_index Most>
-  constexpr void add(progress& now, const item (&items)[Most], local_index e, local_index count) const {
+  constexpr void add(progress& now, const term (&terms)[Most], local_index e, local_index count) const {
     for (local_index done = 0; done < count;) {
       while (now.end - e <= done) end_row(now);
       const local_index stop = now.end - e < count ? now.end - e : count;
-      add_some(now, items, done, stop, std::make_integer_sequence<local_index, Most>());
+      add_some(now, terms, done, stop, std::make_integer_sequence<local_index, Most>());
       done = stop;
     }
   }
-  /// Adds items [begin, end) of a row. Unrolled by hand: dynamically indexed arrays cannot be kept in
+  /// Adds terms [begin, end) of a row. Unrolled by hand: dynamically indexed arrays cannot be kept in
   /// registers.
   template <std::size_t Most, local_index... K>
-  constexpr void add_some(progress& now, const item (&items)[Most], local_index begin, local_index end,
+  constexpr void add_some(progress& now, const term (&terms)[Most], local_index begin, local_index end,
                           std::integer_sequence<local_index, K...>) const {
-    ((begin <= K && K < end ? fold.add(now.total, items[K], now.row, now.pack) : void()), ...);
+    ((begin <= K && K < end ? fold.add(now.total, terms[K], now.row, now.pack) : void()), ...);
   }
 };
 
 /// Thread (chunk, v) joins the parts of the row that begins in its chunk and ends in a later one.
-template <class Fold>
+template <row_fold Fold>
 struct join_chunks {
   using sum = typename Fold::sum;
 
@@ -220,8 +227,8 @@ struct join_chunks {
     if (end.done == 0 || (begin.row == end.row && begin.done > 0)) return;
     sum total = tails[thread];
     local_index next = at.row + 1;
-    for (; cuts[next + 1].row == end.row; ++next) fold.join(total, tails[part(next, at.col)]);
-    fold.join(total, heads[part(next, at.col)]);
+    for (; cuts[next + 1].row == end.row; ++next) fold.merge(total, tails[part(next, at.col)]);
+    fold.merge(total, heads[part(next, at.col)]);
     fold.store(total, end.row, at.col);
   }
 
@@ -248,7 +255,7 @@ inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
 
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
 /// 16-byte alignment, in elements.
-template <class Fold>
+template <row_fold Fold>
 void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
                const Fold& fold) {
   using sum = typename Fold::sum;

@@ -14,7 +14,7 @@ namespace partita::on_cuda {
 /// Weights stored with the entries; `together` if four of them can be loaded along with their columns.
 template <class T>
 struct stored_values {
-  struct lead {
+  struct ahead {
     T at[4];
   };
 
@@ -22,9 +22,9 @@ struct stored_values {
   bool together;
 
   constexpr T of(local_index e, local_index) const { return values[e]; }
-  constexpr T of(const lead& four, int k, local_index, local_index) const { return four.at[k]; }
-  constexpr lead look(local_index e) const {
-    lead four{};
+  constexpr T of(const ahead& four, int k, local_index, local_index) const { return four.at[k]; }
+  constexpr ahead load_ahead(local_index e) const {
+    ahead four{};
     if (together) {
       for (int k = 0; k < 4; k += widest<T>) {
         const pack_of<T, widest<T>> part = load<widest<T>>(values + e + k);
@@ -40,7 +40,7 @@ struct stored_values {
 /// Per-head weights: those of entry e start at values + heads * e, or heads * order[e] if `order` is not
 /// null. Each pack of columns of the slice is within one head.
 template <class T>
-struct values_of_heads : no_lead {
+struct values_of_heads : nothing_ahead {
   const T* values;
   const local_index* order;
   local_index heads, head_width, first_col, pack_width;
@@ -49,7 +49,7 @@ struct values_of_heads : no_lead {
     const std::ptrdiff_t entry = order == nullptr ? e : order[e];
     return values[entry * heads + (first_col + v * pack_width) / head_width];
   }
-  constexpr T of(lead, int, local_index e, local_index v) const { return of(e, v); }
+  constexpr T of(ahead, int, local_index e, local_index v) const { return of(e, v); }
 };
 
 template <class T, int Width, class Weights>
@@ -57,13 +57,13 @@ struct row_product {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) * Width > 8 ? 3 : 4;
 
   using sum = pack_of<T, Width>;
-  struct item {
+  struct term {
     T weight;
     pack_of<T, Width> x;
   };
-  struct lead {
+  struct ahead {
     pack_of<local_index, 4> columns;
-    typename Weights::lead weights;
+    typename Weights::ahead weights;
   };
 
   const local_index* columns;
@@ -73,19 +73,19 @@ struct row_product {
   matrix_view<T> y;
 
   constexpr sum zero() const { return {}; }
-  constexpr lead look(local_index e) const { return {load<4>(columns + e), weights.look(e)}; }
-  constexpr item get(local_index e, local_index v) const {
+  constexpr ahead load_ahead(local_index e) const { return {load<4>(columns + e), weights.load_ahead(e)}; }
+  constexpr term term_of(local_index e, local_index v) const {
     return {weights.of(e, v), load<Width>(x.at(columns[e], v * Width))};
   }
-  constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
+  constexpr void terms_of(const ahead& four, local_index e, local_index v, term (&terms)[4]) const {
     for (int k = 0; k < 4; ++k) {
-      items[k] = {weights.of(four.weights, k, e + k, v), load<Width>(x.at(four.columns.at[k], v * Width))};
+      terms[k] = {weights.of(four.weights, k, e + k, v), load<Width>(x.at(four.columns.at[k], v * Width))};
     }
   }
-  constexpr void add(sum& total, const item& next, local_index, local_index) const {
+  constexpr void add(sum& total, const term& next, local_index, local_index) const {
     for (int c = 0; c < Width; ++c) total.at[c] += next.weight * next.x.at[c];
   }
-  constexpr void join(sum& total, const sum& later) const { total += later; }
+  constexpr void merge(sum& total, const sum& later) const { total += later; }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     const local_index j = v * Width;
     T* const to = y.row_data(row) + j;

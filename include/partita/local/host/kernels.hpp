@@ -16,5 +16,5 @@
 #include "partita/local/host/reductions.hpp"
 #include "partita/local/host/softmax.hpp"
 #include "partita/local/host/spmm.hpp"
-#include "partita/local/host/spmm_product.hpp"
 #include "partita/local/host/spmm_transposed.hpp"
+#include "partita/local/host/tuned_spmm.hpp"

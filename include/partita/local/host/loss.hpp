@@ -88,9 +88,10 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
                             const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
-  return sum_chunks<double>(q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](auto instructions) {
-    return loss_detail::losses_of_rows<instructions, T>{logits, labels, double{scale}, gradient};
-  });
+  return sum_by_blocks<double>(
+      q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](auto instructions) {
+        return loss_detail::losses_of_rows<instructions, T>{logits, labels, double{scale}, gradient};
+      });
 }
 
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,
@@ -98,7 +99,7 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
 template <class T>
 inline global_index count_correct(const device_queue<host>& q, matrix_view<T> logits,
                                   const local_index* labels) {
-  return sum_chunks<global_index>(
+  return sum_by_blocks<global_index>(
       q.threads(), logits.rows, logits.cols, [=](local_index begin, local_index end) {
         global_index correct = 0;
         for (local_index i = begin; i < end; ++i)

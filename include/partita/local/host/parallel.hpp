@@ -179,11 +179,11 @@ inline void for_rows(int threads, local_index rows, std::int64_t row_work, const
 
 /// Chunks of rows whose number and boundaries depend on the number of rows only, so that sums over them do
 /// not depend on the number of threads.
-struct row_chunks {
+struct sum_blocks {
   static constexpr local_index most = 64;
   static constexpr local_index smallest = 256;
 
-  explicit row_chunks(local_index all_rows)
+  explicit sum_blocks(local_index all_rows)
       : rows(all_rows),
         size(std::max(smallest, all_rows / most + 1)),
         count(rows / size + (rows % size != 0)) {}
@@ -199,9 +199,9 @@ struct row_chunks {
 /// Sum over all chunks, in order, of f(begin, end), or of f(std::integral_constant<instruction_set,
 /// I>)(begin, end) for the set I that kernels use.
 template <class Sum, class F>
-inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, const F& f) {
-  const row_chunks chunks(rows);
-  std::array<Sum, row_chunks::most> partial{};
+inline Sum sum_by_blocks(int threads, local_index rows, std::int64_t row_work, const F& f) {
+  const sum_blocks chunks(rows);
+  std::array<Sum, sum_blocks::most> partial{};
   const auto run = [&](auto instructions, const auto& of_chunk) {
     const auto sums = [&partial, chunks, of_chunk](local_index from, local_index to) {
       for (local_index c = from; c < to; ++c)

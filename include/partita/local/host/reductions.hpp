@@ -71,7 +71,7 @@ inline void sum_columns(const device_queue<host>& q, local_index rows, local_ind
   for (local_index j = 0; j < cols; j += strip) {
     const local_index width = std::min(strip, cols - j);
     const strip_sums total =
-        sum_chunks<strip_sums>(q.threads(), rows, width, [=](local_index begin, local_index end) {
+        sum_by_blocks<strip_sums>(q.threads(), rows, width, [=](local_index begin, local_index end) {
           strip_sums part;
           for (local_index i = begin; i < end; ++i)
             part.add(width, [=](local_index c) { return term(i, j + c); });
@@ -87,7 +87,7 @@ inline void sum_columns(const device_queue<host>& q, local_index rows, local_ind
 template <class Run>
 inline double sum_runs(const device_queue<host>& q, local_index rows, local_index cols, bool contiguous,
                        Run of_run) {
-  return sum_chunks<double>(q.threads(), rows, cols, [=](local_index begin, local_index end) {
+  return sum_by_blocks<double>(q.threads(), rows, cols, [=](local_index begin, local_index end) {
     if (contiguous) return of_run(begin, std::ptrdiff_t{end - begin} * cols);
     double part = 0;
     for (local_index i = begin; i < end; ++i) part += of_run(i, cols);

@@ -18,9 +18,9 @@ enum class row_order : std::uint8_t { automatic, natural, clustered };
 /// The epilogue of a x for blocks that are multiplied repeatedly. Specialised for devices that cache a plan
 /// per block; the general case has nothing to cache.
 template <class T, class Device>
-class spmm_product {
+class tuned_spmm {
  public:
-  explicit spmm_product(local::row_order = local::row_order::automatic) {}
+  explicit tuned_spmm(local::row_order = local::row_order::automatic) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<Device>& q, local::csr_view<T> a,
@@ -30,7 +30,7 @@ class spmm_product {
   }
 
   /// Whether bias, relu and dropout in the same pass are as fast.
-  static bool finishes(const device_queue<Device>&) { return true; }
+  static bool fuses_epilogue(const device_queue<Device>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const { return false; }
   /// Discards cached plans; required when memory of an operand is reused.

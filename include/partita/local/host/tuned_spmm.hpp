@@ -8,7 +8,7 @@
 
 #include "partita/local/host/row_order.hpp"
 #include "partita/local/host/spmm.hpp"
-#include "partita/local/spmm_product.hpp"
+#include "partita/local/tuned_spmm.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 #include "partita/memory/out_of_core.hpp"
@@ -22,9 +22,9 @@ namespace partita::local {
 /// those of x too, where x exceeds 32 MiB. An order takes 12 bytes per row and 4 per entry of a; none is
 /// made where they exceed the budget of the queue, nor where passes go in chunks.
 template <class T>
-class spmm_product<T, on_host::host> {
+class tuned_spmm<T, on_host::host> {
  public:
-  explicit spmm_product(local::row_order order = local::row_order::automatic) : order_(order) {}
+  explicit tuned_spmm(local::row_order order = local::row_order::automatic) : order_(order) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<on_host::host>& q, local::csr_view<T> a, local::input_view<T> x,
@@ -36,7 +36,7 @@ class spmm_product<T, on_host::host> {
   }
 
   /// Bias, relu and dropout are as fast in the same pass.
-  static bool finishes(const device_queue<on_host::host>&) { return true; }
+  static bool fuses_epilogue(const device_queue<on_host::host>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const {
     return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.order.has_value(); });

@@ -13,7 +13,7 @@
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
-#include "partita/local/spmm_product.hpp"
+#include "partita/local/tuned_spmm.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda.hpp"
 
@@ -25,15 +25,15 @@ namespace partita::local {
 /// products always use the same kernel, but the choice, and with it the summation order, may differ between
 /// runs of a program.
 template <class T>
-class spmm_product<T, cuda_device> {
+class tuned_spmm<T, cuda_device> {
  public:
   /// Rows keep their order.
-  explicit spmm_product(local::row_order = local::row_order::automatic) {}
+  explicit tuned_spmm(local::row_order = local::row_order::automatic) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
                   const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
-    if (fusion.alpha != 1 || fusion.ends()) return spmm_fused(q, a, x, fusion, y);
+    if (fusion.alpha != 1 || fusion.has_activation()) return spmm_fused(q, a, x, fusion, y);
     const T beta = fusion.beta;
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
@@ -43,7 +43,7 @@ class spmm_product<T, cuda_device> {
   }
 
   /// As in the general case: the epilogue is a pass of its own where the library may be the faster one.
-  static bool finishes(const device_queue<cuda_device>& q) {
+  static bool fuses_epilogue(const device_queue<cuda_device>& q) {
     return on_cuda::libraries_of(q).template spmm<T>() == nullptr;
   }
   bool reorders() const { return false; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with rows in another order have the same bits.
-#include "partita/local/host/spmm_product.hpp"
+#include "partita/local/host/tuned_spmm.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "partita/local/kernels.hpp"
 #include "support/row_graphs.hpp"
 
-namespace test_spmm_product {
+namespace test_tuned_spmm {
 
 using namespace partita;
 using namespace test_support;
@@ -25,8 +25,7 @@ std::vector<T> numbers(std::size_t count, std::int64_t seed) {
 /// y = a x + beta y by the product, beside the kernel; with the first entries of the arrays in other rows.
 template <class T>
 void check_same_bits(const row_graph& g, local_index f, int threads, T beta,
-                     local::spmm_product<T, host>& product, const std::vector<T>& values,
-                     local_index skipped) {
+                     local::tuned_spmm<T, host>& product, const std::vector<T>& values, local_index skipped) {
   const device_queue<host> q(threads);
   const local::csr_view<T> a{g.rows() - skipped, g.cols, g.offsets.data() + skipped, g.columns.data(),
                              values.data()};
@@ -57,7 +56,7 @@ TEST_CASE_TEMPLATE("another order of rows leaves every bit as it is", T, float, 
   for (const row_graph& g : graphs())
     for (const int threads : {1, 3})
       for (const local_index f : {1, 5, 16, 33, 150}) {
-        local::spmm_product<T, host> product(row_order::clustered);
+        local::tuned_spmm<T, host> product(row_order::clustered);
         for (int run = 0; run < 3; ++run)
           check_same_bits<T>(g, f, threads, T(run) / 2, product, numbers<T>(g.columns.size(), run), 0);
         CHECK(product.reorders() == (g.columns.size() > 0));
@@ -78,7 +77,7 @@ TEST_CASE("factors and the parts of an epilogue follow their rows") {
       a.row_factors = by_rows ? of_rows.data() : nullptr;
       a.column_factors = by_cols ? of_cols.data() : nullptr;
       std::vector<float> y = numbers<float>(rows * 20, 8), expected = y;
-      local::spmm_product<float, host> product(row_order::clustered);
+      local::tuned_spmm<float, host> product(row_order::clustered);
       spmm_fused(q, a, {x.data(), g.cols, 20}, fusion, matrix_view<float>{expected.data(), g.rows(), 20});
       product(q, a, {x.data(), g.cols, 20}, fusion, {y.data(), g.rows(), 20});
       CHECK(product.reorders());
@@ -88,7 +87,7 @@ TEST_CASE("factors and the parts of an epilogue follow their rows") {
 
 TEST_CASE("a part of a block, whose offsets do not begin with 0") {
   const row_graph g = grid_graph(40, true);
-  local::spmm_product<float, host> product(row_order::clustered);
+  local::tuned_spmm<float, host> product(row_order::clustered);
   for (int run = 0; run < 2; ++run)
     for (const local_index skipped : {0, 1, 700})
       check_same_bits<float>(g, 20, 2, 0, product, numbers<float>(g.columns.size(), run), skipped);
@@ -97,7 +96,7 @@ TEST_CASE("a part of a block, whose offsets do not begin with 0") {
 TEST_CASE("the second product decides, and only for an X that exceeds the caches") {
   const row_graph g = grid_graph(363, true);  // 363^2 rows of 64 floats are 32.2 MiB
   const std::vector<float> values = numbers<float>(g.columns.size(), 0);
-  local::spmm_product<float, host> large, small, natural(row_order::natural);
+  local::tuned_spmm<float, host> large, small, natural(row_order::natural);
   check_same_bits<float>(g, 64, 1, 0, large, values, 0);
   CHECK_FALSE(large.reorders());
   for (int run = 0; run < 3; ++run) {
@@ -120,7 +119,7 @@ TEST_CASE("no order is made that exceeds the budget") {
     const device_queue<host> q;
     const on_host::order_problem p{1600, 1600, g.offsets.data(), g.columns.data(), 16};
     q.meter()->limit(on_host::ordered_rows::bytes(p) - (fits ? 0 : 1));
-    local::spmm_product<float, host> product(row_order::clustered);
+    local::tuned_spmm<float, host> product(row_order::clustered);
     product(q, {1600, 1600, g.offsets.data(), g.columns.data(), values.data()}, {x.data(), 1600, 4}, {},
             {y.data(), 1600, 4});
     CHECK(product.reorders() == fits);
@@ -128,7 +127,7 @@ TEST_CASE("no order is made that exceeds the budget") {
 }
 
 TEST_CASE("shapes that do not match") {
-  local::spmm_product<float, host> product(row_order::clustered);
+  local::tuned_spmm<float, host> product(row_order::clustered);
   const row_graph g = grid_graph(3, true);
   const std::vector<float> values(g.columns.size()), x(100);
   std::vector<float> y(100);
@@ -138,4 +137,4 @@ TEST_CASE("shapes that do not match") {
                   shape_error);
 }
 
-}  // namespace test_spmm_product
+}  // namespace test_tuned_spmm
