@@ -53,7 +53,7 @@ class array_checks {
       base::throw_error<shape_error>({"a view with offsets up to ", entries, " has ", arrays_.columns.size(),
                                       " columns and ", arrays_.values.size(), " values"});
   }
-  /// Copies from the device in bounded chunks.
+  /// Copies from the device in bounded pieces.
   void require_columns() const {
     std::vector<local_index> columns(std::min(arrays_.columns.size(), std::size_t{1} << 16));
     std::size_t row = 0;

@@ -50,19 +50,19 @@ constexpr local_index row_of_entry(const pattern_rows& a, local_index low, local
   return low;
 }
 
-/// Each group of 32 threads processes a chunk of entries; neighbouring threads take neighbouring entries.
+/// Each group of 32 threads processes a share of entries; neighbouring threads take neighbouring entries.
 template <class F>
 struct visit_entries {
   static constexpr int lanes = 32;
 
   F f;
   pattern_rows a;
-  std::int64_t chunks;
+  std::int64_t shares;
 
   constexpr void operator()(std::int64_t thread) const {
     const local_index first = a.offsets[0];
     const std::int64_t entries = std::int64_t{a.offsets[a.rows]} - first;
-    const std::int64_t size = quotient_up(quotient_up(entries, chunks), lanes) * lanes;
+    const std::int64_t size = quotient_up(quotient_up(entries, shares), lanes) * lanes;
     const std::int64_t begin = thread / lanes * size;
     const std::int64_t end = begin + size < entries ? begin + size : entries;
     local_index row = 0;
@@ -85,11 +85,11 @@ struct visit_entries {
 /// Calls f(row(e), e) for every entry e.
 template <class F>
 void for_entries(const device_queue<cuda_device>& q, const pattern_rows& a, const F& f) {
-  constexpr std::int64_t most_chunks = 1 << 16, cells_of_chunk = 1024;
+  constexpr std::int64_t most_shares = 1 << 16, cells_of_share = 1024;
   if (a.rows == 0) return;
-  const std::int64_t chunks =
-      std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most_chunks);
-  on_cuda::launch(q, chunks * visit_entries<F>::lanes, visit_entries<F>{f, a, chunks});
+  const std::int64_t shares =
+      std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_share, 1, most_shares);
+  on_cuda::launch(q, shares * visit_entries<F>::lanes, visit_entries<F>{f, a, shares});
 }
 
 }  // namespace partita::on_cuda

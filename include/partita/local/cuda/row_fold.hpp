@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Folds over the rows of a sparse pattern with load balancing: the work is split into chunks of about
+/// Folds over the rows of a sparse pattern with load balancing: the work is split into shares of about
 /// equally many entries and rows, so that neither long rows nor many short ones overload a thread. Rows that
-/// span several chunks are joined from their parts in order. Chunk boundaries, and thus the summation order,
+/// span several shares are joined from their parts in order. Share boundaries, and thus the summation order,
 /// depend only on the pattern's shape, its number of entries and the number of packs per row: results are
 /// bitwise reproducible, but a slice of the columns may differ in the last bits.
 
@@ -61,24 +61,24 @@ struct summing : Ahead {
   constexpr void merge(sum& total, const sum& later) const { total += later; }
 };
 
-/// Start of a chunk: `entry` entries precede it, `done` of them in `row`.
+/// Start of a share: `entry` entries precede it, `done` of them in `row`.
 struct row_cut {
   local_index row, entry, done;
 };
 
 /// Merge-path partition: cuts the sequence of all entries and row ends into equal parts.
 struct find_cuts {
-  static constexpr std::int64_t smallest_chunk = 64;
+  static constexpr std::int64_t smallest_share = 64;
 
   const local_index* offsets;
   local_index rows;
-  std::int64_t chunks;
+  std::int64_t shares;
   row_cut* cuts;
 
-  constexpr void operator()(std::int64_t chunk) const {
+  constexpr void operator()(std::int64_t share) const {
     const std::int64_t entries = std::int64_t{offsets[rows]} - offsets[0], all = entries + rows;
-    const std::int64_t even = quotient_up(all, chunks);
-    const std::int64_t begin = chunk * (even < smallest_chunk ? smallest_chunk : even);
+    const std::int64_t even = quotient_up(all, shares);
+    const std::int64_t begin = share * (even < smallest_share ? smallest_share : even);
     const std::int64_t at = begin < all ? begin : all;
     local_index low = static_cast<local_index>(at < entries ? 0 : at - entries);
     local_index high = static_cast<local_index>(at < rows ? at : rows);
@@ -90,7 +90,7 @@ struct find_cuts {
         high = middle;
     }
     const auto entry = static_cast<local_index>(at - low);
-    cuts[chunk] = {low, entry, low < rows ? entry - (offsets[low] - offsets[0]) : 0};
+    cuts[share] = {low, entry, low < rows ? entry - (offsets[low] - offsets[0]) : 0};
   }
 
  private:
@@ -100,10 +100,10 @@ struct find_cuts {
   }
 };
 
-/// Thread (chunk, v) folds the entries of a chunk for pack v. The part of a row continued from an earlier
-/// chunk goes to `heads`, that of a row continued in a later one to `tails`.
+/// Thread (share, v) folds the entries of a share for pack v. The part of a row continued from an earlier
+/// share goes to `heads`, that of a row continued in a later one to `tails`.
 template <row_fold Fold>
-struct fold_chunks {
+struct fold_shares {
   using sum = typename Fold::sum;
   using term = typename Fold::term;
   static constexpr int min_blocks_per_multiprocessor = [] {
@@ -154,7 +154,7 @@ struct fold_chunks {
     row_cut from;
   };
 
-  /// End of a row's entries; unreachable for the last row of the chunk, which stays open.
+  /// End of a row's entries; unreachable for the last row of the share, which stays open.
   constexpr local_index row_end(local_index row, local_index last_row) const {
     return row < last_row ? offsets[row + 1] : std::numeric_limits<local_index>::max();
   }
@@ -210,9 +210,9 @@ struct fold_chunks {
   }
 };
 
-/// Thread (chunk, v) joins the parts of the row that begins in its chunk and ends in a later one.
+/// Thread (share, v) joins the parts of the row that begins in its share and ends in a later one.
 template <row_fold Fold>
-struct join_chunks {
+struct merge_shares {
   using sum = typename Fold::sum;
 
   Fold fold;
@@ -233,8 +233,8 @@ struct join_chunks {
   }
 
  private:
-  constexpr std::int64_t part(local_index chunk, local_index pack) const {
-    return std::int64_t{chunk} * packs + pack;
+  constexpr std::int64_t part(local_index share, local_index pack) const {
+    return std::int64_t{share} * packs + pack;
   }
 };
 
@@ -245,12 +245,12 @@ struct fold_memory {
   buffer<std::byte, cuda_device> bytes;
 };
 
-/// Number of chunks for `packs` packs of columns.
-inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
-  constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_chunk = 32;
+/// Number of shares for `packs` packs of columns.
+inline std::int64_t share_count(const pattern_rows& a, local_index packs) {
+  constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_share = 32;
   const std::int64_t most =
       std::min<std::int64_t>(std::max<std::int64_t>(a.rows, enough), most_threads / packs + 1);
-  return std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most);
+  return std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_share, 1, most);
 }
 
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
@@ -260,16 +260,16 @@ void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_
                const Fold& fold) {
   using sum = typename Fold::sum;
   if (a.rows == 0 || packs == 0) return;
-  const std::int64_t chunks = chunk_count(a, packs);
-  const auto parts = static_cast<std::size_t>(chunks * packs);
+  const std::int64_t shares = share_count(a, packs);
+  const auto parts = static_cast<std::size_t>(shares * packs);
   auto& bytes = q.resource<fold_memory>().bytes;
-  bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(chunks + 1) * sizeof(row_cut));
+  bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(shares + 1) * sizeof(row_cut));
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
   sum* const tails = heads + parts;
   row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
-  on_cuda::launch(q, chunks + 1, find_cuts{a.offsets, a.rows, chunks, cuts});
-  on_cuda::launch(q, chunks * packs, fold_chunks<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
-  on_cuda::launch(q, chunks * packs, join_chunks<Fold>{fold, cuts, packs, heads, tails});
+  on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
+  on_cuda::launch(q, shares * packs, fold_shares<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
+  on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
 }
 
 }  // namespace partita::on_cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse-dense product. Each thread accumulates 16 bytes of columns in registers over a chunk of entries;
-/// neighbouring threads handle neighbouring columns of the same chunk, so that loads of rows of x are
+/// Sparse-dense product. Each thread accumulates 16 bytes of columns in registers over a share of entries;
+/// neighbouring threads handle neighbouring columns of the same share, so that loads of rows of x are
 /// coalesced.
 
 #include <type_traits>

@@ -177,7 +177,7 @@ inline void for_rows(int threads, local_index rows, std::int64_t row_work, const
   });
 }
 
-/// Chunks of rows whose number and boundaries depend on the number of rows only, so that sums over them do
+/// Blocks of rows whose number and boundaries depend on the number of rows only, so that sums over them do
 /// not depend on the number of threads.
 struct sum_blocks {
   static constexpr local_index most = 64;
@@ -188,26 +188,26 @@ struct sum_blocks {
         size(std::max(smallest, all_rows / most + 1)),
         count(rows / size + (rows % size != 0)) {}
 
-  local_index begin(local_index chunk) const { return chunk * size; }
-  local_index end(local_index chunk) const { return rows - begin(chunk) < size ? rows : begin(chunk) + size; }
+  local_index begin(local_index block) const { return block * size; }
+  local_index end(local_index block) const { return rows - begin(block) < size ? rows : begin(block) + size; }
 
   local_index rows;
   local_index size;
   local_index count;
 };
 
-/// Sum over all chunks, in order, of f(begin, end), or of f(std::integral_constant<instruction_set,
+/// Sum over all blocks, in order, of f(begin, end), or of f(std::integral_constant<instruction_set,
 /// I>)(begin, end) for the set I that kernels use.
 template <class Sum, class F>
 inline Sum sum_by_blocks(int threads, local_index rows, std::int64_t row_work, const F& f) {
-  const sum_blocks chunks(rows);
+  const sum_blocks blocks(rows);
   std::array<Sum, sum_blocks::most> partial{};
-  const auto run = [&](auto instructions, const auto& of_chunk) {
-    const auto sums = [&partial, chunks, of_chunk](local_index from, local_index to) {
+  const auto run = [&](auto instructions, const auto& of_block) {
+    const auto sums = [&partial, blocks, of_block](local_index from, local_index to) {
       for (local_index c = from; c < to; ++c)
-        partial[static_cast<std::size_t>(c)] = of_chunk(chunks.begin(c), chunks.end(c));
+        partial[static_cast<std::size_t>(c)] = of_block(blocks.begin(c), blocks.end(c));
     };
-    run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,
+    run_rows(threads, blocks.count, std::max<std::int64_t>(row_work, 1) * blocks.size,
              [&](local_index from, local_index to) { run_with<instructions>(sums, from, to); });
   };
   with_instructions([&](auto instructions) {
@@ -217,7 +217,7 @@ inline Sum sum_by_blocks(int threads, local_index rows, std::int64_t row_work, c
       run(instructions, f(instructions));
   });
   Sum total{};
-  for (local_index c = 0; c < chunks.count; ++c) total += partial[static_cast<std::size_t>(c)];
+  for (local_index c = 0; c < blocks.count; ++c) total += partial[static_cast<std::size_t>(c)];
   return total;
 }
 
