@@ -188,8 +188,6 @@ void elementwise() {
                          [=](auto x, auto y, T*) { reference::zip(minus, x, y, y); });
   check_block<T, Device>([](auto& at, auto, auto y, T* line) { add_row(at.queue, line, y); },
                          [](auto, auto y, T* line) { reference::add_row(line, y); });
-  check_block<T, Device>([](auto& at, auto, auto y, T* line) { scale_rows(at.queue, line, y); },
-                         [](auto, auto y, T* line) { reference::scale_rows(line, y); });
   check_block<T, Device>([](auto& at, auto, auto y, T* line) { divide_rows(at.queue, line, y); },
                          [](auto, auto y, T* line) { reference::divide_rows(line, y); });
 }

@@ -34,13 +34,6 @@ void add_row(const local::scalar<T>* bias, matrix_view<T> y) {
     for (local_index j = 0; j < y.cols; ++j) y(i, j) += bias[j];
 }
 
-/// y(i, j) *= factors[i].
-template <class T>
-void scale_rows(const local::scalar<T>* factors, matrix_view<T> y) {
-  for (local_index i = 0; i < y.rows; ++i)
-    for (local_index j = 0; j < y.cols; ++j) y(i, j) *= factors[i];
-}
-
 /// y(i, j) /= divisors[i].
 template <class T>
 void divide_rows(const local::scalar<T>* divisors, matrix_view<T> y) {

@@ -33,8 +33,6 @@ class tuned_spmm {
   static bool fuses_epilogue(const device_queue<Device>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const { return false; }
-  /// Discards cached plans; required when memory of an operand is reused.
-  void clear_plans() {}
 };
 
 }  // namespace partita::local

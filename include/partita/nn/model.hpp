@@ -98,8 +98,6 @@ class graph_of_layers {
       base::throw_error<shape_error>({"layer ", l, " has no block: there are ", matrices_.size()});
     return matrices_.size() == 1 ? matrices_[0] : matrices_[l];
   }
-  /// The rows of the first layer's input.
-  const blocking& input_rows() const { return matrices_[0].col_blocking(); }
 
  private:
   std::vector<matrix> matrices_;

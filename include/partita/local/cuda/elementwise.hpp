@@ -78,13 +78,6 @@ struct plus_row {
 };
 
 template <class T>
-struct times_row_factor {
-  const T* factors;
-
-  constexpr T operator()(local_index i, local_index, T value) const { return value * factors[i]; }
-};
-
-template <class T>
 struct over_row_divisor {
   const T* divisors;
 
@@ -144,12 +137,6 @@ void update(const device_queue<cuda_device>& q, F f, local::input_view<T> x, mat
 template <class T>
 void add_row(const device_queue<cuda_device>& q, const local::scalar<T>* bias, matrix_view<T> y) {
   transform_indexed(q, plus_row<T>{bias}, y, y);
-}
-
-/// As on_host::scale_rows.
-template <class T>
-void scale_rows(const device_queue<cuda_device>& q, const local::scalar<T>* factors, matrix_view<T> y) {
-  transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
 /// As on_host::divide_rows.

@@ -47,8 +47,6 @@ class tuned_spmm<T, cuda_device> {
     return on_cuda::libraries_of(q).template spmm<T>() == nullptr;
   }
   bool reorders() const { return false; }
-  /// Discards all choices and plans; required when memory of an operand is reused.
-  void clear_plans() { choices_.clear(); }
 
  private:
   struct choice {

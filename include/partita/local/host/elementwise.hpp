@@ -157,12 +157,6 @@ inline void add_row(const device_queue<host>& q, const local::scalar<T>* bias, m
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) + bias[j]; });
 }
 
-/// y(i, j) *= factors[i]. y is (m, n), factors has m elements.
-template <class T>
-inline void scale_rows(const device_queue<host>& q, const local::scalar<T>* factors, matrix_view<T> y) {
-  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) * factors[i]; });
-}
-
 /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements.
 template <class T>
 inline void divide_rows(const device_queue<host>& q, const local::scalar<T>* divisors, matrix_view<T> y) {

@@ -41,8 +41,6 @@ class tuned_spmm<T, on_host::host> {
   bool reorders() const {
     return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.order.has_value(); });
   }
-  /// Discards all orders; required when memory of an operand is reused.
-  void clear_plans() { blocks_.clear(); }
 
  private:
   struct block {

@@ -74,7 +74,6 @@ class gcn_conv final : public layer<T, Device> {
     const bool once = aggregate_first_ && input_ == layer_input::constant;
     return once ? traffic{} : product_->predicted();
   }
-  bool aggregates_first() const { return aggregate_first_; }
 
  private:
   using weight = dense<T, replicated, Device>;
