@@ -32,6 +32,52 @@ TEST_CASE("one step of SGD and two of Adam, by hand") {
         doctest::Approx(2 - 0.1 / (1 + 1e-8) - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-13));
 }
 
+TEST_CASE("SGD with momentum and AdamW, by hand") {
+  nn::parameters<double, host> set(alone());
+  auto &w = set.add("W", {1, 1}, 0.25), &b = set.add("b", {1, 1});
+  const double &weight = w.value().values()[0], &bias = b.value().values()[0];
+  const auto with_gradient = [&](double g) -> nn::parameters<double, host>& {
+    return fill(set.gradients(), g), set;
+  };
+  fill(set.values(), 2);
+  nn::sgd<double, host> momentum(0.5, 0.9);
+  momentum.step(with_gradient(1));
+  CHECK(weight == 2 - 0.5 * 1.5);
+  CHECK(bias == 1.5);
+  momentum.set_rate(0.25);
+  momentum.step(with_gradient(-1));
+  CHECK(weight == doctest::Approx(1.25 - 0.25 * (0.9 * 1.5 - 1 + 0.25 * 1.25)).epsilon(1e-15));
+  CHECK(bias == doctest::Approx(1.5 - 0.25 * (0.9 - 1)).epsilon(1e-15));
+  CHECK(momentum.state_of(set).steps == 2);
+  CHECK(momentum.state_of(set).second_moment.values().empty());
+
+  fill(set.values(), 2);
+  nn::adamw<double, host> decoupled(0.1);
+  decoupled.step(with_gradient(1));
+  CHECK(bias == doctest::Approx(2 - 0.1 / (1 + 1e-8)).epsilon(1e-15));
+  CHECK(weight == doctest::Approx(2 * (1 - 0.1 * 0.25) - 0.1 / (1 + 1e-8)).epsilon(1e-15));
+}
+
+TEST_CASE("gradients are clipped to a norm, over all parameters together") {
+  nn::parameters<double, host> set(alone());
+  set.add("W", {1, 2}), set.add("b", {1, 1});
+  const auto g = set.gradients().values();
+  g[0] = 1, g[1] = -2, g[2] = 2;
+  CHECK(nn::clip_gradients(set, 4) == 3);
+  CHECK(g[1] == -2);
+  CHECK(nn::clip_gradients(set, 1.5) == 3);
+  CHECK(g[1] == doctest::Approx(-2 * 1.5 / (3 + 1e-6)).epsilon(1e-15));
+  CHECK_THROWS_WITH_AS(nn::clip_gradients(set, 0), doctest::Contains("not to 0"), error);
+}
+
+TEST_CASE("optimisers refuse rates and momenta without a meaning") {
+  using optimizer = nn::optimizer<double, host>;
+  CHECK_THROWS_WITH_AS(optimizer({.rate = -1}), doctest::Contains("a learning rate of -1"), error);
+  CHECK_THROWS_WITH_AS(optimizer({.rule = nn::update_rule::sgd, .momentum = 1}),
+                       doctest::Contains("a momentum of 1"), error);
+  CHECK_THROWS_WITH_AS(optimizer({.momentum = 0.5}), doctest::Contains("is for sgd"), error);
+}
+
 TEST_CASE_TEMPLATE("Adam in one pass has the bits of Adam in seven", T, float, double) {
   nn::parameters<T, host> set(alone());
   set.add("W", {3, 5}, 0.25), set.add("b", {1, 5}, 0.25), set.add("V", {5, 2}), set.add("c", {1, 2}, 0.5);

@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 
+#include "partita/algebra/vectors.hpp"
 #include "partita/base/function.hpp"
 #include "partita/nn/parameters.hpp"
 
@@ -45,23 +48,38 @@ constexpr T decayed(T decay, T g, T value) {
   return decay == T(0) ? g : base::linear_combination<T>{1, decay}(g, value);
 }
 
+/// w - rate g.
+template <class T>
+constexpr T moved(T value, T rate, T g) {
+  return base::linear_combination<T>{1, -rate}(value, g);
+}
+
 template <class T>
 struct sgd_step {
   T decay, rate;
-  constexpr void operator()(T g, T& value) const {
-    value = base::linear_combination<T>{1, -rate}(value, decayed(decay, g, value));
-  }
+  constexpr void operator()(T g, T& value) const { value = moved(value, rate, decayed(decay, g, value)); }
 };
 
 template <class T>
+struct momentum_step {
+  T decay, rate, momentum;
+  constexpr void operator()(T g, T& value, T& velocity) const {
+    velocity = momentum * velocity + decayed(decay, g, value);
+    value = moved(value, rate, velocity);
+  }
+};
+
+/// `decay`: added to the gradient; `shrinks`: what w is multiplied with first, 1 or less.
+template <class T>
 struct adam_step {
-  T decay;
+  T decay, shrinks;
   adam_direction<T> direction;
 
   constexpr void operator()(T g, T& value, T& first, T& second) const {
     const T slope = decayed(decay, g, value);
     first = base::linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first, slope);
     second = second_moment<T>{T(adam_second)}(second, slope);
+    if (shrinks != T(1)) value *= shrinks;
     value -= direction(first, second);
   }
 };
@@ -90,41 +108,61 @@ void update(parameters<T, Device>& set, Step step, State&... states) {
 
 }  // namespace detail
 
-/// Gradient descent: w -= rate * (g + decay * w), with the weight decay of each parameter.
-template <class T, class Device>
-class sgd {
- public:
-  explicit sgd(double rate) : rate_(rate) {}
+/// How an optimiser moves parameters w with gradient g, learning rate r and weight decay d, in step t = 1, 2,
+/// ...:
+///
+/// - `adam`: with s = g + d w, m = b1 m + (1 - b1) s and v = b2 v + (1 - b2) s^2,
+///   w -= r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon), with b1 = 0.9, b2 = 0.999, epsilon = 1e-8.
+///   Source: Kingma, Ba (ICLR 2015), algorithm 1.
+/// - `adamw`: the same with s = g, after w -= r d w. Source: Loshchilov, Hutter (ICLR 2019), algorithm 2.
+/// - `sgd`: u = momentum u + g + d w; w -= r u.
+enum class update_rule : std::uint8_t { adam, adamw, sgd };
 
-  void step(parameters<T, Device>& set) {
-    detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, static_cast<T>(rate_)}; });
-  }
-
- private:
-  double rate_;
+/// What an optimiser does, and with what learning rate. `momentum`: of update_rule::sgd, in [0, 1).
+struct optimizer_options {
+  update_rule rule = update_rule::adam;
+  double rate = 0.01;
+  double momentum = 0;
 };
 
-/// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) +
-/// epsilon), with g + decay * w in place of g for parameters with weight decay. Source: Kingma, Ba (ICLR
-/// 2015), algorithm 1.
+/// Steps of parameters from their gradients. Every rank has the same parameters and gradients, and takes the
+/// same steps. Local; no communication.
 template <class T, class Device>
-class adam {
+class optimizer {
  public:
   using matrix = dense<T, replicated, Device>;
 
-  /// Optimiser state, for checkpointing: m and v (1 x number of parameter elements) and t.
+  /// For checkpoints: m (for sgd with momentum, u) and v, 1 x number of parameter elements, and t. What the
+  /// rule has no use for is 1 x 0.
   struct state {
     matrix first_moment, second_moment;
     int steps = 0;
   };
 
-  explicit adam(double rate = 0.01) : rate_(rate) {}
+  /// Throws error unless the rate is finite and not negative, and the momentum in [0, 1), and 0 but for sgd.
+  explicit optimizer(const optimizer_options& options = {}) : options_(options) {
+    set_rate(options.rate);
+    if (!(options.momentum >= 0 && options.momentum < 1))
+      base::throw_error<error>({"a momentum of ", std::to_string(options.momentum), " is not in [0, 1)"});
+    if (options.momentum != 0 && options.rule != update_rule::sgd)
+      base::throw_error<error>({"a momentum of ", std::to_string(options.momentum), " is for sgd; Adam has its own"});
+  }
+
+  double rate() const { return options_.rate; }
+  /// The learning rate of the steps to come. Throws error unless it is finite and not negative.
+  void set_rate(double rate) {
+    if (!(rate >= 0 && std::isfinite(rate)))
+      base::throw_error<error>({"a learning rate of ", std::to_string(rate), " is negative or not finite"});
+    options_.rate = rate;
+  }
 
   /// The state for this parameter set; zeros before the first step.
   state& state_of(const parameters<T, Device>& set) {
-    const matrix_shape shape = set.values().shape();
-    if (!state_ || state_->first_moment.shape() != shape) {
-      state_.emplace(state{matrix(set.mesh(), shape), matrix(set.mesh(), shape), 0});
+    const matrix_shape all = set.values().shape(), none{1, 0};
+    const bool adam = options_.rule != update_rule::sgd;
+    const matrix_shape first = adam || options_.momentum != 0 ? all : none, second = adam ? all : none;
+    if (!state_ || state_->first_moment.shape() != first || state_->second_moment.shape() != second) {
+      state_.emplace(state{matrix(set.mesh(), first), matrix(set.mesh(), second), 0});
       fill(state_->first_moment, T(0));
       fill(state_->second_moment, T(0));
     }
@@ -133,14 +171,65 @@ class adam {
 
   void step(parameters<T, Device>& set) {
     auto& [first, second, steps] = state_of(set);
-    const auto direction = detail::adam_direction_at<T>(++steps, rate_);
-    const auto step_of = [&](T decay) { return detail::adam_step<T>{decay, direction}; };
-    detail::update(set, step_of, first, second);
+    ++steps;
+    const T rate = static_cast<T>(options_.rate), momentum = static_cast<T>(options_.momentum);
+    if (options_.rule != update_rule::sgd) {
+      const auto direction = detail::adam_direction_at<T>(steps, options_.rate);
+      const bool decoupled = options_.rule == update_rule::adamw;
+      return detail::update(
+          set,
+          [&](T decay) {
+            return decoupled ? detail::adam_step<T>{0, 1 - rate * decay, direction}
+                             : detail::adam_step<T>{decay, 1, direction};
+          },
+          first, second);
+    }
+    if (momentum == T(0))
+      return detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, rate}; });
+    detail::update(
+        set,
+        [&](T decay) {
+          return detail::momentum_step<T>{decay, rate, momentum};
+        },
+        first);
   }
 
  private:
-  double rate_;
+  optimizer_options options_;
   std::optional<state> state_;
+};
+
+/// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
+/// returns the norm. The gradients have been summed over the ranks. Local; no communication. Throws error
+/// unless `most` is positive.
+template <class T, class Device>
+double clip_gradients(parameters<T, Device>& set, double most) {
+  if (!(most > 0)) base::throw_error<error>({"gradients are clipped to a positive norm, not to ", std::to_string(most)});
+  const auto found = static_cast<double>(norm(set.gradients()));
+  const double factor = most / (found + 1e-6);
+  if (factor < 1) transform(set.gradients(), set.gradients(), base::scaled<T>{static_cast<T>(factor)});
+  return found;
+}
+
+/// An optimizer with update_rule::adam.
+template <class T, class Device>
+class adam : public optimizer<T, Device> {
+ public:
+  explicit adam(double rate = 0.01) : optimizer<T, Device>({update_rule::adam, rate}) {}
+};
+
+/// An optimizer with update_rule::adamw.
+template <class T, class Device>
+class adamw : public optimizer<T, Device> {
+ public:
+  explicit adamw(double rate = 0.01) : optimizer<T, Device>({update_rule::adamw, rate}) {}
+};
+
+/// An optimizer with update_rule::sgd.
+template <class T, class Device>
+class sgd : public optimizer<T, Device> {
+ public:
+  explicit sgd(double rate, double momentum = 0) : optimizer<T, Device>({update_rule::sgd, rate, momentum}) {}
 };
 
 }  // namespace partita::nn
