@@ -2,6 +2,8 @@
 #pragma once
 /// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, in any layout.
 
+#include <cmath>
+
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/exact_sums.hpp"
 
@@ -51,21 +53,15 @@ void row_sums(const dense<T, L, Device>& x, dense<T, partition::rows_of(L), Devi
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
 
-/// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), shifted by the row maximum; y may alias x.
-///
-/// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row over the ranks that
-/// share the row; nothing when columns are not partitioned. Throws shape_error unless x and y have the same
-/// layout and blockings.
+namespace algebra::detail {
+
+/// y(i, j) = exp(x(i, j) - maximum[i]) and total[i] = sum over j of y(i, j), where maximum[i] is the largest
+/// x(i, j).
 template <class T, layout L, class Device>
-void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
-                 std::source_location where = std::source_location::current()) {
-  const comm::call_site scope(where);
-  algebra::detail::require_same_blocks("row_softmax", x, y);
+void row_exponentials(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T, Device>& maximum,
+                      buffer<T, Device>& total) {
   const auto& q = x.mesh().queue();
-  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_softmax of cut rows");
   const auto& group = x.mesh().along(x.layout().cols);
-  const auto rows = static_cast<std::size_t>(x.local().rows);
-  buffer<T, Device> maximum(q, rows), total(q, rows);
   const auto of_rows = [&](buffer<T, Device>& values) {
     return local::one_per_row(values.data(), x.local().rows);
   };
@@ -81,9 +77,66 @@ void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
       local::reads(x.local()), local::reads(of_rows(maximum)), local::writes(y.local()),
       local::writes(of_rows(total)));
   if (group.size() > 1) group.all_reduce(total.span());
+}
+
+/// x - maximum - log(total) of the row.
+template <class T>
+struct log_probability {
+  const T *maximum, *total;
+  constexpr T operator()(local_index i, local_index, T x) const {
+    return x - maximum[i] - std::log(total[i]);
+  }
+};
+
+}  // namespace algebra::detail
+
+/// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), shifted by the row maximum; y may alias x.
+///
+/// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row over the ranks that
+/// share the row; nothing when columns are not partitioned. Throws shape_error unless x and y have the same
+/// layout and blockings.
+template <class T, layout L, class Device>
+void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                 std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  algebra::detail::require_same_blocks("row_softmax", x, y);
+  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_softmax of cut rows");
+  const auto& q = x.mesh().queue();
+  const auto rows = static_cast<std::size_t>(x.local().rows);
+  buffer<T, Device> maximum(q, rows), total(q, rows);
+  algebra::detail::row_exponentials(x, y, maximum, total);
   local::by_rows(
       q, [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); },
-      local::reads(of_rows(total)), local::updates(y.local()));
+      local::reads(local::one_per_row(total.data(), x.local().rows)), local::updates(y.local()));
 }
+
+namespace algebra {
+
+/// y(i, j) = x(i, j) - log(sum over k of exp(x(i, k))), shifted by the row maximum; y must not alias x.
+///
+/// Collective over the mesh. What travels: as for row_softmax. Throws shape_error likewise.
+template <class T, layout L, class Device>
+void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                 std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  detail::require_same_blocks("log_softmax", x, y);
+  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "log_softmax of cut rows");
+  const auto& q = x.mesh().queue();
+  const auto rows = static_cast<std::size_t>(x.local().rows);
+  buffer<T, Device> maximum(q, rows), total(q, rows);
+  detail::row_exponentials(x, y, maximum, total);
+  const auto of_rows = [&](buffer<T, Device>& values) {
+    return local::one_per_row(values.data(), x.local().rows);
+  };
+  local::by_rows(
+      q,
+      [&](local_index, auto from, auto largest, auto sums, auto to) {
+        transform_indexed(q, detail::log_probability<T>{largest.data, sums.data}, from, to);
+      },
+      local::reads(x.local()), local::reads(of_rows(maximum)), local::reads(of_rows(total)),
+      local::writes(y.local()));
+}
+
+}  // namespace algebra
 
 }  // namespace partita
