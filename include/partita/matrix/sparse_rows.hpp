@@ -85,7 +85,7 @@ class sparse_rows {
     shape.nonzeros = nonzeros;
     shape.entries_of_parts = {
         base::to_local(static_cast<global_index>(nonzeros), "the number of nonzeros of a part")};
-    return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape), 0,
+    return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape),
                                                                local::needed_rows{});
   }
   static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
