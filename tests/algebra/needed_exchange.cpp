@@ -140,7 +140,7 @@ TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies"
     const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
     const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
     algebra::detail::product_stages<double, host> stages(
-        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.local(),
+        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
         in_chunks(chunks));
     seen = {};
     std::vector<std::array<int, 3>> calls;

@@ -77,7 +77,7 @@ class column_slices {
   const blocking& row_blocking() const { return rows_; }
 
   /// A H for the blocks given to multiply_by. Local; no communication.
-  const column_slices& aggregated() const {
+  column_slices& aggregated() {
     if (!aggregated_) {
       auto product = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
       spmm_plan<T, Device>(*blocks_, *slices_)(*slices_, *product);  // (sum of targets, columns here)
@@ -88,12 +88,12 @@ class column_slices {
           spmm_plan<T, Device>(transposed(blocks), d)(d, up);  // (sum of n_q, columns here)
           add(up);
         };
-      aggregated_ = std::make_shared<const column_slices>(std::move(result));
+      aggregated_ = std::make_shared<column_slices>(std::move(result));
     }
     return *aggregated_;
   }
   /// The first rows of each rank, as many as its block has. Local; no communication.
-  const column_slices& targets() const {
+  column_slices& targets() {
     if (!targets_) {
       auto first = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
       for_targets(counts_, target_counts_, [&](local_index all, local_index target, local_index count) {
@@ -110,7 +110,7 @@ class column_slices {
           });
           add(up);
         };
-      targets_ = std::make_shared<const column_slices>(std::move(result));
+      targets_ = std::make_shared<column_slices>(std::move(result));
     }
     return *targets_;
   }
@@ -132,13 +132,13 @@ class column_slices {
   }
 
   /// Y = clamp(H W + beta Y + bias) (n x b). What travels: a reduce-scatter of (sum of n_q) b elements.
-  friend void gemm(const column_slices& h, const dense<T, replicated, Device>& w, matrix& y,
+  friend void gemm(column_slices& h, const dense<T, replicated, Device>& w, matrix& y,
                    const std::type_identity_t<epilogue<T, Device>>& e = {}) {
     h.multiply(w, y, e);
   }
   /// dW(c_r, :) = S_r^T G, G the gradients of all ranks, and 0 in other rows; dbias = the column sums of this
   /// rank's G, unless null: this rank's contributions. What travels: an all-gather of G.
-  friend void weight_gradient_part(const column_slices& h, const matrix& g, dense<T, replicated, Device>& dw,
+  friend void weight_gradient_part(column_slices& h, const matrix& g, dense<T, replicated, Device>& dw,
                                    dense<T, replicated, Device>* dbias = nullptr) {
     h.gradient(g, dw);
     if (dbias != nullptr) column_sums_part(g, *dbias);
@@ -174,7 +174,7 @@ class column_slices {
     return sizes;
   }
 
-  void multiply(const dense<T, replicated, Device>& w, matrix& y, const epilogue<T, Device>& e) const {
+  void multiply(const dense<T, replicated, Device>& w, matrix& y, const epilogue<T, Device>& e) {
     weight_ = &w;
     const auto& q = mesh().queue();
     matrix parts(mesh(), {slices_->shape().rows, y.shape().cols}),
@@ -210,8 +210,8 @@ class column_slices {
   blocking rows_;
   std::optional<sparse_matrix> blocks_;
   std::function<void(matrix&)> collect_;
-  mutable const dense<T, replicated, Device>* weight_ = nullptr;       ///< of the last product
-  mutable std::shared_ptr<const column_slices> aggregated_, targets_;  ///< made on first use
+  const dense<T, replicated, Device>* weight_ = nullptr;  ///< of the last product
+  std::shared_ptr<column_slices> aggregated_, targets_;   ///< made on first use
 };
 
 }  // namespace partita::algebra

@@ -3,9 +3,7 @@
 /// Values on the entries of a sparse pattern.
 
 #include <algorithm>
-#include <memory>
 
-#include "partita/local/pass.hpp"
 #include "partita/matrix/sparse.hpp"
 
 namespace partita {
@@ -36,9 +34,6 @@ class edge_matrix {
   /// The whole allocation, for reuse as scratch memory while the values are not needed.
   std::span<T> storage() { return storage_.span(); }
 
-  /// What passes over the entries are planned with; numbers are those of the parts of all tiles, in order.
-  local::entry_passes<Device>& passes() const { return *passes_; }
-
   /// visitor(t, csr_slice) for the parts of every tile t of this rank; the values of entry e of a part are [e
   /// * heads, (e + 1) * heads) of part.values_in(values, heads).
   template <class Visitor>
@@ -53,7 +48,6 @@ class edge_matrix {
   interval heads_;
   std::size_t size_;
   buffer<T, Device> storage_;
-  std::unique_ptr<local::entry_passes<Device>> passes_ = std::make_unique<local::entry_passes<Device>>();
 };
 
 }  // namespace partita

@@ -6,6 +6,7 @@
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/spmm.hpp"
+#include "partita/local/pass.hpp"
 
 namespace partita::algebra::detail {
 
@@ -26,7 +27,7 @@ class edge_schedule {
         head_width_(width_of(features, heads)),
         stages_({pattern_.mesh(), pattern_.row_blocking(), pattern_.col_blocking(), features,
                  pattern_.layout(), l, flow},
-                pattern_.local(), {stationary::a, rows}, entry_values::given) {
+                pattern_.analysed(), {stationary::a, rows}, entry_values::given) {
     comm::refuse_reproducible(pattern_.mesh(), "a product with edge values");
   }
 
@@ -36,6 +37,8 @@ class edge_schedule {
   local_index heads() const { return heads_; }
   product_stages<T, Device>& stages() { return stages_; }
   const product_stages<T, Device>& stages() const { return stages_; }
+  /// What passes over the entries are planned with; numbers are those of the parts of all tiles, in order.
+  local::entry_passes<Device>& passes() { return passes_; }
 
   /// The layout in which Y's rows are needed next to X: all of A's rows, and the columns of X multiplied
   /// here.
@@ -96,6 +99,7 @@ class edge_schedule {
   blocking features_;
   local_index heads_, head_width_;
   product_stages<T, Device> stages_;
+  local::entry_passes<Device> passes_;
 };
 
 /// Redistributes Y to the layout spread(), unless it is already in it.

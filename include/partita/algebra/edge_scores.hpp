@@ -113,26 +113,28 @@ class edge_coefficients {
     return scores_->coefficient(*e_, t, part, transposed_);
   }
   /// values = the coefficients of a part, in a pass of its own.
-  void store(std::size_t number, std::size_t t, const local::csr_slice<T>& part, T* values) const {
+  void store(local::entry_passes<Device>& passes, std::size_t number, std::size_t t,
+             const local::csr_slice<T>& part, T* values) const {
     const edge_coefficient<T> all = (*this)(t, part);
     local::csr_view<T> pattern = part.entries;
     pattern.columns = all.columns;
     pattern.cols = static_cast<local_index>(e_->pattern().tile_columns(t).size());
     if (transposed_)
-      pass(number, pattern, all, values, local::reads(all.source), local::gathers(all.target),
+      pass(passes, number, pattern, all, values, local::reads(all.source), local::gathers(all.target),
            local::gathers(all.log_sum));
     else
-      pass(number, pattern, all, values, local::gathers(all.source), local::reads(all.target),
+      pass(passes, number, pattern, all, values, local::gathers(all.source), local::reads(all.target),
            local::reads(all.log_sum));
   }
 
  private:
   template <class Source, class Target, class LogSum>
-  void pass(std::size_t number, const local::csr_view<T>& pattern, const edge_coefficient<T>& all, T* values,
-            const Source& source, const Target& target, const LogSum& log_sum) const {
+  void pass(local::entry_passes<Device>& passes, std::size_t number, const local::csr_view<T>& pattern,
+            const edge_coefficient<T>& all, T* values, const Source& source, const Target& target,
+            const LogSum& log_sum) const {
     const auto& q = e_->mesh().queue();
     const local_index heads = e_->heads();
-    e_->passes()(
+    passes(
         q, number, pattern, {.global_columns = all.drops},
         [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
             matrix_view<const T> sums, T* to) {

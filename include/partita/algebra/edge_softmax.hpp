@@ -12,6 +12,7 @@
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
 #include "partita/local/kernels.hpp"
+#include "partita/local/pass.hpp"
 
 namespace partita {
 
@@ -51,12 +52,13 @@ void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, cons
 /// out = f(in, value of the entry's row in `rows`) for every entry of e's pattern and each head. Local; no
 /// communication.
 template <class Function, class T, class Device>
-void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
+void apply_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device>& e, Function f,
+                matrix_view<T> rows, const T* in, T* out) {
   const auto& q = e.mesh().queue();
   const local_index heads = e.heads();
   std::size_t number = 0;
   e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
-    e.passes()(
+    passes(
         q, number++, part.entries, {},
         [&](const local::edge_chunk<T>& c, matrix_view<const T> of_rows, const T* from, T* to) {
           edge_apply(q, c.pattern, heads, with_value_of_row<Function, T>{f, of_rows}, from, to);
@@ -66,17 +68,14 @@ void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows
   });
 }
 
-}  // namespace algebra::detail
-
-/// rows(v, h) = f over e(v, u, h) for the entries of row v on all ranks; `how` selects f, and rows
-/// (rows of this rank x heads) must be initialised to its neutral element. Collective over the mesh. What
-/// travels: an all-reduce over the ranks that share a row; nothing when A's columns are not partitioned.
+/// fold_rows, in passes that are planned once for several calls.
 template <class T, class Device>
-void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
+void fold_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device>& e, matrix_view<T> rows,
+               reduction how) {
   const auto fold = [&](auto f) {
     std::size_t number = 0;
     e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
-      local::chunked::edge_row_fold(e.mesh().queue(), e.passes(), number++, part.entries, e.heads(), f,
+      local::chunked::edge_row_fold(e.mesh().queue(), passes, number++, part.entries, e.heads(), f,
                                     part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });
   };
@@ -87,6 +86,17 @@ void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction h
   const std::size_t size = static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols);
   if (const auto& group = e.mesh().along(e.pattern().layout().cols); group.size() > 1)
     group.all_reduce(std::span<T>(rows.data, size), how);
+}
+
+}  // namespace algebra::detail
+
+/// rows(v, h) = f over e(v, u, h) for the entries of row v on all ranks; `how` selects f, and rows
+/// (rows of this rank x heads) must be initialised to its neutral element. Collective over the mesh. What
+/// travels: an all-reduce over the ranks that share a row; nothing when A's columns are not partitioned.
+template <class T, class Device>
+void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
+  local::entry_passes<Device> passes;
+  algebra::detail::fold_rows(passes, e, rows, how);
 }
 
 /// e(v, u) = exp(e(v, u)) / sum over u' of exp(e(v, u')), for each head, over the entries of row v on all
@@ -102,13 +112,14 @@ void edge_softmax(edge_matrix<T, Device>& e) {
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
   buffer<T, Device> maximum(q, size), total(q, size);
   const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
+  local::entry_passes<Device> passes;
   local::chunked::fill(q, std::numeric_limits<T>::lowest(), top);
   local::chunked::fill(q, T(0), sum);
   T* const values = e.values().data();
-  fold_rows(e, top, reduction::max);
-  algebra::detail::apply_rows(e, algebra::detail::exponential_of_difference{}, top, values, values);
-  fold_rows(e, sum, reduction::sum);
-  algebra::detail::apply_rows(e, std::divides<>{}, sum, values, values);
+  algebra::detail::fold_rows(passes, e, top, reduction::max);
+  algebra::detail::apply_rows(passes, e, algebra::detail::exponential_of_difference{}, top, values, values);
+  algebra::detail::fold_rows(passes, e, sum, reduction::sum);
+  algebra::detail::apply_rows(passes, e, std::divides<>{}, sum, values, values);
 }
 
 /// The backward pass: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the
@@ -125,11 +136,12 @@ void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, D
   const matrix_view<T> sum{total.data(), rows, heads, heads};
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
+  local::entry_passes<Device> passes;
   algebra::detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
   local::chunked::fill(q, T(0), sum);
-  fold_rows(d, sum, reduction::sum);
+  algebra::detail::fold_rows(passes, d, sum, reduction::sum);
   buffer<T, Device> mean(q, d.values().size());
-  algebra::detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
+  algebra::detail::apply_rows(passes, d, std::multiplies<>{}, sum, a, mean.data());
   algebra::detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
 }
 

@@ -57,8 +57,8 @@ class edge_spmm_plan {
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
   /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
-  /// or, where passes go in chunks, in a pass before it, by of.store(number, t, part, e's values), if there
-  /// is one.
+  /// or, where passes go in chunks, in a pass before it, by of.store(passes, number, t, part, e's values), if
+  /// there is one.
   template <class Function, layout X, layout Y>
   void compute(edges& e, const Function& of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
@@ -75,7 +75,7 @@ class edge_spmm_plan {
     auto& stages = schedule_->stages();
     std::size_t number = 0;
     stages.for_stages(x, stages.begin(y), 0, [&](std::size_t, const auto& part, auto rows, T beta, auto out) {
-      local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
+      local::chunked::edge_multiply(stages.queue(), schedule_->passes(), number++, part.entries, slice,
                                     part.values_in(values, slice.heads), rows, beta, out);
     });
     stages.finish(y);
@@ -85,15 +85,16 @@ class edge_spmm_plan {
     T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
+    auto& passes = schedule_->passes();
     const auto& q = stages.queue();
     std::size_t number = 0;
     stages.for_stages(
         x, stages.begin(y), 0, [&](std::size_t t, const auto& part, auto rows, T beta, auto out) {
           T* const of_part = part.values_in(values, slice.heads);
-          if constexpr (requires { of.store(number, t, part, of_part); })
+          if constexpr (requires { of.store(passes, number, t, part, of_part); })
             local::chunked::edge_apply_multiply(
-                q, e.passes(), number++, part.entries, slice, of(t, part),
-                [&](std::size_t n) { of.store(n, t, part, of_part); }, of_part, rows, beta, out);
+                q, passes, number++, part.entries, slice, of(t, part),
+                [&](std::size_t n) { of.store(passes, n, t, part, of_part); }, of_part, rows, beta, out);
           else
             edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
         });
@@ -133,7 +134,7 @@ class transposed_edge_spmm_plan {
     std::size_t number = 0;
     for (std::size_t t = 0; t < tiles.count(); ++t)
       for (const local::csr_slice<T>& part : tiles.parts(t))
-        passes_.prepare_inverse(q, number++, part.entries);
+        schedule_->passes().prepare_inverse(q, number++, part.entries);
   }
 
   /// x = e^T y.
@@ -153,14 +154,13 @@ class transposed_edge_spmm_plan {
     auto& stages = schedule_->stages();
     std::size_t number = 0;
     stages.for_stages(y, stages.begin(x), 0, [&](std::size_t, const auto& part, auto rows, T beta, auto out) {
-      local::chunked::edge_multiply_transposed(stages.queue(), passes_, number++, part.entries, slice,
-                                               part.values_in(values, slice.heads), rows, beta, out);
+      local::chunked::edge_multiply_transposed(stages.queue(), schedule_->passes(), number++, part.entries,
+                                               slice, part.values_in(values, slice.heads), rows, beta, out);
     });
     stages.finish(x);
   }
 
   std::unique_ptr<detail::edge_schedule<T, Device>> schedule_;
-  local::entry_passes<Device> passes_;  ///< over the parts of all tiles
 };
 
 }  // namespace algebra

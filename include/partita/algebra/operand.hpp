@@ -10,16 +10,23 @@ namespace partita {
 
 namespace algebra {
 
-/// A reference to X (n x f), which must outlive it. `constant`: X has the same entries in every pass, so that
-/// results depending on X alone are computed once.
+/// A reference to X (n x f), which must outlive it, and, for a sparse X, what passes over its entries are
+/// planned with; copies share that. `constant`: X has the same entries in every pass, so that results
+/// depending on X alone are computed once.
 template <class T, class Device>
 class operand {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
   operand(const matrix& x, bool constant = false) : x_(&x), constant_(constant) {}
-  operand(const sparse_rows<T, Device>& x, bool constant = false) : x_(&x), constant_(constant) {}
-  operand(const algebra::column_slices<T, Device>& x) : x_(&x), constant_(false) {}
+  operand(
+      const sparse_rows<T, Device>& x, bool constant = false,
+      std::shared_ptr<local::entry_passes<Device>> passes = std::make_shared<local::entry_passes<Device>>())
+      : x_(&x), constant_(constant), passes_(std::move(passes)) {}
+  operand(algebra::column_slices<T, Device>& x) : x_(&x), constant_(false) {}
+
+  /// A sparse x with the pattern of X in its place, which shares what passes are planned with.
+  operand like(const sparse_rows<T, Device>& x) const { return {x, false, passes_}; }
 
   bool constant() const { return constant_; }
   matrix_shape shape() const {
@@ -32,16 +39,25 @@ class operand {
     return visit([](const auto& x) -> const blocking& { return x.row_blocking(); });
   }
 
-  /// visitor(x), x a dense<T, vertex_rows, Device>, a sparse_rows<T, Device> or an
-  /// algebra::column_slices<T, Device>.
+  /// visitor(x), x a const dense<T, vertex_rows, Device>, a const sparse_rows<T, Device> or an
+  /// algebra::column_slices<T, Device>, which keeps what products with it leave for their gradients.
   template <class Visitor>
   decltype(auto) visit(Visitor visitor) const {
-    return std::visit([&](const auto* x) -> decltype(auto) { return visitor(*x); }, x_);
+    return std::visit([&](auto* x) -> decltype(auto) { return visitor(*x); }, x_);
+  }
+  /// The same, and visitor(x, what passes are planned with) for a sparse_rows<T, Device>.
+  template <class Visitor>
+  void visit_planned(Visitor visitor) const {
+    if (const auto* const x = std::get_if<const sparse_rows<T, Device>*>(&x_))
+      visitor(**x, passes_.get());
+    else
+      visit(visitor);
   }
 
  private:
-  std::variant<const matrix*, const sparse_rows<T, Device>*, const algebra::column_slices<T, Device>*> x_;
+  std::variant<const matrix*, const sparse_rows<T, Device>*, algebra::column_slices<T, Device>*> x_;
   bool constant_;
+  std::shared_ptr<local::entry_passes<Device>> passes_;
 };
 
 }  // namespace algebra
@@ -50,14 +66,14 @@ class operand {
 template <class T, class Device>
 void gemm(const algebra::operand<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
-  x.visit([&](const auto& h) { gemm(h, w, y, e); });
+  x.visit_planned([&](auto& h, auto*... passes) { gemm(h, w, y, e, passes...); });
 }
 namespace algebra {
 
 template <class T, class Device>
 void weight_gradient_part(const operand<T, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
-  x.visit([&](const auto& h) { weight_gradient_part(h, g, dw, dbias); });
+  x.visit_planned([&](auto& h, auto*... passes) { weight_gradient_part(h, g, dw, dbias, passes...); });
 }
 
 }  // namespace algebra
@@ -79,7 +95,7 @@ class first_rows_operand {
  public:
   /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of a sparse X.
   const operand<T, Device>& operator()(const operand<T, Device>& x, const blocking& rows) {
-    rows_ = x.visit([&](const auto& h) { return part(h, rows); });
+    rows_ = x.visit([&](auto& h) { return part(h, rows); });
     return *rows_;
   }
 
@@ -89,7 +105,7 @@ class first_rows_operand {
     view_.emplace(first_rows(const_cast<dense<T, vertex_rows, Device>&>(x), rows));  // only to be read
     return *view_;
   }
-  operand<T, Device> part(const column_slices<T, Device>& x, const blocking&) { return x.targets(); }
+  operand<T, Device> part(column_slices<T, Device>& x, const blocking&) { return x.targets(); }
   operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
     base::throw_error<shape_error>(

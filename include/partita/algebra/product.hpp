@@ -143,14 +143,14 @@ class staged_product final : public product<T, Stored> {
 template <class T, class Device>
 struct multiplied_matrix {
   partita::mesh<Device> mesh;
-  std::shared_ptr<const local::csr_tiles<T, Device>> tiles;
+  std::shared_ptr<local::tile_analysis<T, Device>> tiles;
   bool is_stored;
   blocking rows, cols;
   partita::layout layout;
 
   template <partita::layout A>
   static multiplied_matrix of(const sparse<T, A, Device>& a) {
-    return {a.mesh(),         a.is_stored() ? a.local() : transposed(a).local(),
+    return {a.mesh(),         a.is_stored() ? a.analysed() : transposed(a).analysed(),
             a.is_stored(),    a.row_blocking(),
             a.col_blocking(), a.layout()};
   }

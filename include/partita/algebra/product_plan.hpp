@@ -30,11 +30,11 @@ class product_plan {
  public:
   /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
   /// so that Y is traversed twice at any number of ranks. `bytes`: of a number that travels along row.
-  product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+  product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                spmm_options options, entry_values values, std::size_t bytes);
 
   const spmm_blocks<Device>& blocks() const { return blocks_; }
-  const local::csr_tiles<T, Device>& a() const { return *a_; }
+  const local::csr_tiles<T, Device>& a() const { return a_->tiles(); }
   spmm_options options() const { return options_; }
   bool sums_go() const { return blocks_.sums_go(); }
   /// Whether the blocks of A are in the same memory in every call.
@@ -69,7 +69,7 @@ class product_plan {
   interval columns() const { return blocks_.columns(options_); }
   local_index width() const { return width_; }
   /// The rows of all tiles that kernels multiply in one call.
-  std::size_t rows_of_tiles() const { return tiles_ * static_cast<std::size_t>(a_->rows); }
+  std::size_t rows_of_tiles() const { return tiles_ * static_cast<std::size_t>(a().rows); }
   /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   /// What this rank receives in one call, and in its stages alone.
@@ -87,7 +87,7 @@ class product_plan {
   std::size_t chunks() const { return static_cast<std::size_t>(options_.chunks); }
 
   spmm_blocks<Device> blocks_;
-  std::shared_ptr<const local::csr_tiles<T, Device>> a_;
+  std::shared_ptr<local::tile_analysis<T, Device>> a_;
   spmm_options options_;
   traffic predicted_, predicted_sums_;
   global_index words_of_x_ = 0;
@@ -103,7 +103,7 @@ class product_plan {
 
 template <class T, class Device>
 product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
-                                      std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                                      std::shared_ptr<local::tile_analysis<T, Device>> a,
                                       spmm_options options, entry_values values, std::size_t bytes)
     : blocks_(blocks), a_(std::move(a)) {
   const auto& m = blocks_.m;
@@ -118,16 +118,15 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
                           : predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
   merges_ = cost.merges(options_);
   options_.chunks =
-      merges_ && !a_->is_counted()
+      merges_ && !a_->tiles().is_counted()
           ? static_cast<int>(chunks_in_effect(m, options_.chunks,
                                               static_cast<std::size_t>(cost.most_needed(options_)) * bytes))
           : 1;
   width_ = base::to_local(columns().size(), "the width of a dense block");
   const local::csr_tiles<T, Device>& multiplied = plan_blocks(cost.multiplied(options_));
   if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) {
-    lists_ = std::make_shared<const chunk_lists<Device>>(
-        m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())), multiplied, chunks(),
-        blocks_.flow, width_);
+    lists_ = std::make_shared<const chunk_lists<Device>>(m, groups_, share_lists(m, groups_, a_->needed()),
+                                                         multiplied, chunks(), blocks_.flow, width_);
     predicted_.messages += lists_->more_messages(blocks_.flow);
   }
   plan_stages(multiplied);
@@ -136,10 +135,9 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
 template <class T, class Device>
 const local::csr_tiles<T, Device>& product_plan<T, Device>::plan_blocks(multiplied_blocks all) {
   const auto& m = blocks_.m;
-  const auto& q = m.queue();
   const std::size_t own = blocks_.own_tile();
   groups_ = std::move(all.groups);
-  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged() : a_->tiles();
   const bool compact = options_.rows == row_exchange::sparsity_aware && !merges_ && a.count() > 1;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (std::size_t r = 0; compact && r < groups_[g].rows.size(); ++r)
@@ -147,11 +145,11 @@ const local::csr_tiles<T, Device>& product_plan<T, Device>::plan_blocks(multipli
     nonzeros_ += all.shapes[g].nonzeros;
   }
   std::span<const local_index> sent;
-  if (compact) sent = a.compacted(q, own);
-  if (!compact && all.shapes.size() > 1) sent = a.contiguous(q);
+  if (compact) sent = a_->compacted();
+  if (!compact && all.shapes.size() > 1) sent = merges_ ? a.structure.span() : a_->contiguous();
   stream_ = std::make_unique<block_stream<T, Device>>(
       m, std::move(all.shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
-      compact ? a.compacted_values(q, own) : a.stored_values());
+      compact ? a_->compacted_values() : a.stored_values());
   return a;
 }
 

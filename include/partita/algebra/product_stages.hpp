@@ -59,7 +59,7 @@ class product_stages {
   using kernel_reference = base::function_reference<void(std::size_t, const local::csr_slice<T>&,
                                                          matrix_view<const Stored>, Sum, matrix_view<Sum>)>;
 
-  product_stages(const spmm_blocks<Device>& blocks, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+  product_stages(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                  const spmm_options& options, entry_values values = entry_values::own);
 
   /// y = the product + beta y: for_stages(x, begin(y), beta, kernel), and finish(y), for this rank's blocks;
@@ -95,7 +95,7 @@ class product_stages {
 
 template <class T, class Device, class Sum, class Stored>
 product_stages<T, Device, Sum, Stored>::product_stages(const spmm_blocks<Device>& b,
-                                                       std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                                                       std::shared_ptr<local::tile_analysis<T, Device>> a,
                                                        const spmm_options& options, entry_values values)
     : plan_(b, std::move(a), options, values, b.sums_go() ? sizeof(Sum) : sizeof(Stored)) {
   const spmm_options chosen = plan_.options();

@@ -63,10 +63,13 @@ void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Dev
   local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), end.bias, e.relu, e.beta, y.local(),
                                  end.drop);
 }
-/// As above, for sparse X.
+/// As above, for sparse X; `passes`, if not null, keeps the plan of a pass over far operands for the next
+/// call.
 template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
-          dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
+          dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {},
+          local::entry_passes<Device>* passes = nullptr) {
+  local::entry_passes<Device> of_call;
   algebra::detail::require_row_product("gemm", x, w.shape(), y);
   const local::spmm_epilogue<T> end = algebra::detail::epilogue_of_block(T(1), e, y);
   if constexpr (local::sums_exactly<Device>)
@@ -79,7 +82,8 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
   const auto& q = y.mesh().queue();
   for (const local::csr_slice<T>& part : x.parts()) {
     const local::spmm_epilogue<T> fusion = end.from_row(part.first_row);
-    local::chunked::spmm_fused(q, x.passes(), 0, part.entries, w.local(), fusion, part.rows_of(y.local()));
+    local::chunked::spmm_fused(q, passes == nullptr ? of_call : *passes, 0, part.entries, w.local(), fusion,
+                               part.rows_of(y.local()));
   }
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
@@ -148,7 +152,9 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
 /// As above, for sparse X.
 template <class T, class Device>
 void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex_rows, Device>& g,
-                          dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
+                          dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr,
+                          local::entry_passes<Device>* passes = nullptr) {
+  local::entry_passes<Device> of_call;
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
   if constexpr (local::sums_exactly<Device>)
@@ -168,7 +174,8 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
     }
   const auto& q = g.mesh().queue();
   for (const local::csr_slice<T>& part : x.transposed_parts())
-    local::chunked::spmm(q, x.passes(), 0, part.entries, g.local(), T(0), part.rows_of(dw.local()));
+    local::chunked::spmm(q, passes == nullptr ? of_call : *passes, 0, part.entries, g.local(), T(0),
+                         part.rows_of(dw.local()));
 }
 
 }  // namespace algebra

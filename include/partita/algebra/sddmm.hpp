@@ -69,7 +69,7 @@ class sddmm_plan {
     auto& stages = schedule_->stages();
     std::size_t number = 0;
     stages.for_stages(x, {}, 0, [&](std::size_t, const local::csr_slice<T>& part, auto x_rows, T, auto) {
-      local::chunked::edge_dot(stages.queue(), e.passes(), number++, part.entries, slice,
+      local::chunked::edge_dot(stages.queue(), schedule_->passes(), number++, part.entries, slice,
                                part.rows_of(y_rows), x_rows, beta, part.values_in(values, slice.heads));
     });
   }

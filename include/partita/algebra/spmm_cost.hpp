@@ -137,11 +137,11 @@ template <class T, class Device>
 class spmm_cost {
  public:
   /// `merges`: whether remote tiles of A are merged when only needed rows are exchanged.
-  spmm_cost(const spmm_blocks<Device>& blocks, const local::csr_tiles<T, Device>& a, bool merges)
+  spmm_cost(const spmm_blocks<Device>& blocks, local::tile_analysis<T, Device>& a, bool merges)
       : blocks_(blocks), merges_(merges) {
     const auto& m = blocks_.m;
     const std::size_t size = blocks_.col_cut() ? static_cast<std::size_t>(m.shape().col) : 1;
-    const std::vector<global_index> mine = a.needed(m.queue(), blocks_.own_tile()).counts();
+    const std::vector<global_index> mine = a.needed().counts();
     const auto all = gather(mine, std::vector(size, static_cast<global_index>(mine.size())));
     for (std::size_t g = 0; g < size; ++g) {
       row_group group;
@@ -151,9 +151,8 @@ class spmm_cost {
       group.needed.assign(of_group.begin(), of_group.end());
       groups_.push_back(std::move(group));
     }
-    shapes_ = shapes_like(a, false);
-    if (merges_)
-      merged_shapes_ = shapes_like(a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries()), true);
+    shapes_ = shapes_like(a.tiles(), false);
+    if (merges_) merged_shapes_ = shapes_like(a.merged_shape(), true);
     for (const row_group& group : groups_) {
       coming_.push_back(blocks_.sums_go() ? std::vector<global_index>(group.needed.size(), 0) : group.needed);
       const std::vector<global_index> ones(group.needed.size(), 1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
+#include "partita/matrix/tile_analysis.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
@@ -45,20 +46,18 @@ class sparse {
   using value_type = T;
   using device = Device;
   using block = local::csr_tiles<T, Device>;
+  using analysis = local::tile_analysis<T, Device>;
 
   /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric; one of them null when
   /// that matrix is not stored). `operand`: the layout to which products redistribute dense matrices that A
   /// cannot multiply in place. Throws shape_error.
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<block> forward, std::shared_ptr<block> backward)
-      : mesh_(std::move(m)),
-        layout_(partition::checked_layout(l, L)),
-        operand_(operand),
-        rows_(std::move(rows)),
-        cols_(std::move(cols)),
-        forward_(std::move(forward)),
-        backward_(std::move(backward)) {
+      : sparse(std::move(m), l, operand, std::move(rows), std::move(cols), nullptr, nullptr, {}) {
     partition::require_sparse(mesh_.shape(), l, rows_, cols_);
+    const bool same = forward == backward;
+    if (forward != nullptr) forward_ = analysed(std::move(forward));
+    backward_ = same ? forward_ : backward == nullptr ? nullptr : analysed(std::move(backward));
   }
 
   /// A matrix over borrowed arrays on Device, without a copy: this rank's tiles of A and of A^T (the same
@@ -95,7 +94,7 @@ class sparse {
   template <partita::layout M>
   requires(M != L) explicit(L != dynamic_layout) sparse(const sparse<T, M, Device>& other)
       : sparse(other.mesh(), other.layout(), other.operand_, other.rows_, other.cols_, other.forward_,
-               other.backward_) {}
+               other.backward_, {}) {}
 
   const partita::mesh<Device>& mesh() const { return here().mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
@@ -126,7 +125,12 @@ class sparse {
     return *this;
   }
   /// This rank's tiles. Throws error unless is_stored().
-  std::shared_ptr<const block> local() const { return stored_for("local").forward_; }
+  std::shared_ptr<const block> local() const {
+    const auto& found = stored_for("local").forward_;
+    return {found, &found->tiles()};
+  }
+  /// What plans find out about them, which this matrix and its copies share. Throws error unless is_stored().
+  std::shared_ptr<analysis> analysed() const { return stored_for("analysed").forward_; }
   /// How the transpose is stored.
   symmetry kind() const {
     if (!is_stored() || backward_ == nullptr) return symmetry::one_way;
@@ -138,7 +142,8 @@ class sparse {
   /// new values. Throws shape_error for the wrong number of values, and error for a view, and where factors
   /// are stored (see transfer::scaled_pattern). To assign by (row, column), see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
-    const auto assign = [&](block& to, std::span<const T> values) {
+    const auto assign = [&](analysis& of, std::span<const T> values) {
+      const block& to = of.tiles();
       if (!to.viewed.offsets.empty())
         base::throw_error<error>(
             {"a matrix of ", shape(), " is a view of its caller's arrays, whose values cannot be replaced"});
@@ -150,7 +155,7 @@ class sparse {
       if (values.size() != to.values.size())
         base::throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
                                         " entries on this rank, not ", values.size()});
-      to.assign_values(mesh_.queue(), values);
+      of.assign_values(values);
     };
     if (is_stored()) assign(*forward_, forward);
     if (backward_ != nullptr && backward_ != forward_) assign(*backward_, backward);
@@ -159,10 +164,26 @@ class sparse {
   /// A^T, with the stored transpose, or none of its own if A is one_way; see spmm_plan. Its transpose is A.
   /// Local; no communication.
   friend sparse transposed(const sparse& a) {
-    return sparse(a.here().mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
+    return sparse(a.here().mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_, {});
   }
 
  private:
+  struct shared {};
+  /// With the analyses of another matrix.
+  sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
+         blocking cols, std::shared_ptr<analysis> forward, std::shared_ptr<analysis> backward, shared)
+      : mesh_(std::move(m)),
+        layout_(partition::checked_layout(l, L)),
+        operand_(operand),
+        rows_(std::move(rows)),
+        cols_(std::move(cols)),
+        forward_(std::move(forward)),
+        backward_(std::move(backward)) {}
+
+  std::shared_ptr<analysis> analysed(std::shared_ptr<block> tiles) const {
+    const std::size_t own = layout_.rows.contains(axis::row) ? static_cast<std::size_t>(mesh_.at().row) : 0;
+    return std::make_shared<analysis>(mesh_.queue(), std::move(tiles), own, mesh_.tile_entries());
+  }
   static std::shared_ptr<block> viewed(const partita::mesh<Device>& m, partita::layout l,
                                        const blocking& rows, const blocking& cols,
                                        local::csr_arrays<T> arrays) {
@@ -190,8 +211,8 @@ class sparse {
   std::optional<partita::layout> operand_;
   blocking rows_;
   blocking cols_;
-  std::shared_ptr<block> forward_;
-  std::shared_ptr<block> backward_;
+  std::shared_ptr<analysis> forward_;
+  std::shared_ptr<analysis> backward_;
 };
 
 }  // namespace partita

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
-#include "partita/local/pass.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
@@ -58,9 +57,6 @@ class sparse_rows {
   local::csr_slices<T> parts() const { return parts_of(*by_rows_, row_values_); }
   local::csr_slices<T> transposed_parts() const { return parts_of(*by_columns_, column_values_); }
 
-  /// What passes over the entries are planned with; matrices of one pattern share it.
-  local::entry_passes<Device>& passes() const { return *passes_; }
-
   /// The values of a matrix made by like(), in the order of parts() and of transposed_parts(); those of a
   /// part start at part.values_in(values.data(), 1).
   std::span<T> row_values() { return row_values_.span(); }
@@ -73,8 +69,7 @@ class sparse_rows {
         row_range_(x.row_range_),
         columns_(x.columns_),
         by_rows_(x.by_rows_),
-        by_columns_(x.by_columns_),
-        passes_(x.passes_) {}
+        by_columns_(x.by_columns_) {}
 
   std::shared_ptr<const local::csr_tiles<T, Device>> stored(interval rows, interval columns,
                                                             std::vector<triplet<T>> entries) const {
@@ -90,7 +85,7 @@ class sparse_rows {
     shape.nonzeros = nonzeros;
     shape.entries_of_parts = {
         base::to_local(static_cast<global_index>(nonzeros), "the number of nonzeros of a part")};
-    return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape), 0,
+    return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape),
                                                                local::needed_rows{});
   }
   static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
@@ -102,7 +97,6 @@ class sparse_rows {
   interval row_range_, columns_;
   std::shared_ptr<const local::csr_tiles<T, Device>> by_rows_, by_columns_;
   buffer<T, Device> row_values_, column_values_;  ///< if not shared with the tiles
-  std::shared_ptr<local::entry_passes<Device>> passes_ = std::make_shared<local::entry_passes<Device>>();
 };
 
 }  // namespace partita

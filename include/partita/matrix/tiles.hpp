@@ -19,8 +19,7 @@
 namespace partita::local {
 
 /// The offsets and columns of all tiles share one buffer (`structure`), so that a block is sent as two
-/// messages; a view borrows the caller's arrays instead. Column analyses are cached here and shared by all
-/// products with this block.
+/// messages; a view borrows the caller's arrays instead. What plans find out about it: see tile_analysis.
 template <class T, class Device>
 struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
@@ -31,13 +30,12 @@ struct csr_tiles : tile_shape {
   /// Tiles of this shape, one part each, with these needed rows and without entries: plans can be made with
   /// them, and asked what they move. Memory for the entries is allocated, but neither written nor read;
   /// entries() throws error.
-  csr_tiles(const device_queue<Device>& q, tile_shape shape, std::size_t own, needed_rows needed)
+  csr_tiles(const device_queue<Device>& q, tile_shape shape, needed_rows needed)
       : tile_shape(std::move(shape)),
         structure(q, structure_size()),
         values(q, values_size()),
-        is_counted_(true),
-        own_(own),
-        needed_(std::move(needed)) {}
+        counted_rows_(std::move(needed)),
+        is_counted_(true) {}
 
   tile_structure located() const {
     if (viewed.offsets.empty()) return structure_at(structure.data());
@@ -45,6 +43,12 @@ struct csr_tiles : tile_shape {
   }
   /// The values of the entries; or the factors, where these are stored, see value_form.
   std::span<const T> stored_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
+  /// The same in host memory. Synchronises with the device.
+  std::vector<T> stored_in_host(const device_queue<Device>& q) const {
+    std::vector<T> stored(stored_values().size());
+    copy(q, stored_values(), std::span<T>(stored));
+    return stored;
+  }
   /// The value of each entry, in storage order, in host memory. Synchronises with the device.
   std::vector<T> values_of_entries(const device_queue<Device>& q) const {
     return form.factored ? products_of_factors(*this, entries(q), stored_in_host(q)) : stored_in_host(q);
@@ -56,6 +60,8 @@ struct csr_tiles : tile_shape {
   const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
   /// Whether the block has a shape, but no entries.
   bool is_counted() const { return is_counted_; }
+  /// The needed rows that such a block was made with.
+  const needed_rows& counted_rows() const { return counted_rows_; }
   /// The structure in host memory. Synchronises with the device.
   entry_lists entries(const device_queue<Device>& q) const {
     if (is_counted_) throw error("the entries of a sparse block were counted, but not distributed");
@@ -71,128 +77,10 @@ struct csr_tiles : tile_shape {
     }
     return {*this, std::move(found)};
   }
-  /// The structure as one contiguous device array; for a view, a copy made once.
-  std::span<const local_index> contiguous(const device_queue<Device>& q) const {
-    if (viewed.offsets.empty()) return structure.span();
-    if (contiguous_.size() == 0) {
-      const entry_lists found = entries(q);
-      contiguous_ = buffer<local_index, Device>(q, found.structure().size());
-      copy(q, std::span<const local_index>(found.structure()), contiguous_.span());
-    }
-    return std::as_const(contiguous_).span();
-  }
-
-  /// The nonempty columns of every tile except `own`.
-  const needed_rows& needed(const device_queue<Device>& q, std::size_t own) const {
-    require_own(own);
-    if (!needed_.of_tile.empty()) return needed_;
-    if (count() == 1)
-      needed_.of_tile.emplace_back();
-    else
-      needed_ = find_needed_rows(*this, entries(q), own);
-    return needed_;
-  }
-  /// The structure with the columns of every tile except `own` renumbered to positions among the needed rows.
-  std::span<const local_index> compacted(const device_queue<Device>& q, std::size_t own) const {
-    if (count() == 1) return contiguous(q);
-    if (compacted_.size() == 0 && is_counted_)
-      compacted_ = buffer<local_index, Device>(q, structure_size());
-    else if (compacted_.size() == 0) {
-      const entry_lists found = local::compacted(*this, entries(q), own, needed(q, own));
-      compacted_ = buffer<local_index, Device>(q, found.structure().size());
-      copy(q, std::span<const local_index>(found.structure()), compacted_.span());
-    }
-    return std::as_const(compacted_).span();
-  }
-  /// The values for the entries of compacted(): the stored ones, but for factors of columns that are not
-  /// needed.
-  std::span<const T> compacted_values(const device_queue<Device>& q, std::size_t own) const {
-    if (count() == 1 || !form.columns) return stored_values();
-    if (compacted_factors_.size() == 0) {
-      const std::vector<T> kept = factors_of_needed(*this, stored_in_host(q), own, needed(q, own), false);
-      compacted_factors_ = buffer<T, Device>(q, kept.size());
-      copy(q, std::span<const T>(kept), compacted_factors_.span());
-    }
-    return std::as_const(compacted_factors_).span();
-  }
-  /// The shape of merged(), without building it.
-  const tile_shape& merged_shape(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
-    if (count() == 1) return *this;
-    if (!merged_shape_ && is_counted_)
-      merged_shape_ = merged_counts(q, own);
-    else if (!merged_shape_)
-      merged_shape_ = local::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
-    return *merged_shape_;
-  }
-  /// Two tiles: `own`, and one for all others, whose columns index their needed rows, concatenated tile by
-  /// tile.
-  const csr_tiles& merged(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
-    if (count() == 1) return *this;
-    if (merged_ != nullptr) return *merged_;
-    if (is_counted_) {
-      merged_ = std::make_shared<csr_tiles>(q, merged_counts(q, own), 0, needed_rows{});
-      return *merged_;
-    }
-    const merged_tiles found = local::merge(*this, entries(q), own, needed(q, own), most);
-    merged_ = std::make_shared<csr_tiles>();
-    static_cast<tile_shape&>(*merged_) = found.shape;
-    merged_->structure = buffer<local_index, Device>(q, found.structure.size());
-    copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
-    std::vector<T> here = stored_in_host(q);
-    here = form.factored ? factors_of_needed(*this, here, own, needed(q, own), true)
-                         : reordered(here, found.order);
-    merged_->values = buffer<T, Device>(q, here.size());
-    copy(q, std::span<const T>(here), merged_->values.span());
-    return *merged_;
-  }
-
-  /// Replaces the values, which are not factored, in storage order; every product with this block sees them.
-  void assign_values(const device_queue<Device>& q, std::span<const T> given) {
-    copy(q, given, values.span());
-    if (merged_ == nullptr) return;
-    const merged_tiles found = local::merge(*this, entries(q), *own_, needed_, base::max_tile_entries);
-    merged_->assign_values(q, reordered(given, found.order));
-  }
 
  private:
-  std::vector<T> stored_in_host(const device_queue<Device>& q) const {
-    std::vector<T> stored(stored_values().size());
-    copy(q, stored_values(), std::span<T>(stored));
-    return stored;
-  }
-  tile_shape merged_counts(const device_queue<Device>& q, std::size_t own) const {
-    const local_index here = entries_of_parts[own];
-    local_index remote_rows = 0;
-    for (const auto& list : needed(q, own).of_tile) remote_rows += static_cast<local_index>(list.size());
-    return {rows,
-            {widths[own], remote_rows},
-            nonzeros,
-            {},
-            {here, static_cast<local_index>(nonzeros - static_cast<std::size_t>(here))},
-            form};
-  }
-  static std::vector<T> reordered(std::span<const T> given, const std::vector<std::size_t>& order) {
-    std::vector<T> values;
-    values.reserve(given.size());
-    if (!given.empty())
-      for (const std::size_t e : order) values.push_back(given[e]);
-    return values;
-  }
-  /// All products with a block must agree on the rank's own tile.
-  void require_own(std::size_t own) const {
-    if (own_.value_or(own) != own)
-      base::throw_error<error>(
-          {"a sparse block was used as if tile ", own, " were this rank's, after tile ", *own_});
-    own_ = own;
-  }
-
+  needed_rows counted_rows_;
   bool is_counted_ = false;
-  mutable std::optional<std::size_t> own_;
-  mutable needed_rows needed_;
-  mutable buffer<local_index, Device> contiguous_, compacted_;
-  mutable buffer<T, Device> compacted_factors_;
-  mutable std::optional<tile_shape> merged_shape_;
-  mutable std::shared_ptr<csr_tiles> merged_;  ///< a second copy of A, for products with needed rows only
 };
 
 /// The entries sorted by row, then by column; duplicates keep their order. A counting sort by row, then a

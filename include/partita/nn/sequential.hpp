@@ -242,20 +242,23 @@ class sequential final : public layer<T, Device> {
   algebra::operand<T, Device> dropped(const algebra::operand<T, Device>& h, const dropout_mask& mask) {
     input_mask_ = mask;
     if (mask.probability == 0) return h;
-    return h.visit([&](const auto& x) { return dropped_of(x, mask); });
+    return h.visit([&](const auto& x) { return dropped_of(h, x, mask); });
   }
-  algebra::operand<T, Device> dropped_of(const matrix& x, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>&, const matrix& x,
+                                         const dropout_mask& mask) {
     if (!dropped_) dropped_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
     partita::dropout(x, *dropped_, mask);
     return *dropped_;
   }
-  algebra::operand<T, Device> dropped_of(const sparse_rows<T, Device>& x, const dropout_mask& mask) {
+  algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>& h,
+                                         const sparse_rows<T, Device>& x, const dropout_mask& mask) {
     if (!sparse_dropped_) sparse_dropped_.emplace(x.like());
     partita::dropout(x, *sparse_dropped_, mask);
-    return *sparse_dropped_;
+    return h.like(*sparse_dropped_);
   }
 
-  algebra::operand<T, Device> dropped_of(const algebra::column_slices<T, Device>& x,
+  algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>&,
+                                         const algebra::column_slices<T, Device>& x,
                                          const dropout_mask& mask) {
     dropped_slices_.emplace(x.after_dropout(mask));
     return *dropped_slices_;

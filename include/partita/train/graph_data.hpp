@@ -326,7 +326,7 @@ class feature_matrix {
 
   /// The model input; features are constant between epochs.
   algebra::operand<T, Device> input() const {
-    return sparse_ ? algebra::operand<T, Device>(*sparse_, true)
+    return sparse_ ? algebra::operand<T, Device>(*sparse_, true, passes_)
                    : algebra::operand<T, Device>(*dense_, !learned_);
   }
   /// The embedding (n x w), or null for features.
@@ -345,6 +345,7 @@ class feature_matrix {
   bool learned_;
   std::optional<dense<T, vertex_rows, Device>> dense_;
   std::optional<sparse_rows<T, Device>> sparse_;
+  std::shared_ptr<local::entry_passes<Device>> passes_ = std::make_shared<local::entry_passes<Device>>();
 };
 
 }  // namespace partita::nn

@@ -137,7 +137,7 @@ class pipeline_stage {
   /// The features, in the first stage, as an input that changes: dropout makes it differ from epoch to epoch.
   std::optional<algebra::operand<T, Device>> input() {
     if (!features_) return {};
-    return features_->input().visit([](const auto& x) { return algebra::operand<T, Device>(x); });
+    return features_->input().visit([](auto& x) { return algebra::operand<T, Device>(x); });
   }
   std::optional<algebra::operand<T, Device>> input_of(std::size_t c);
   void keep_input();

@@ -163,8 +163,7 @@ far_forecast trainer<T, Device>::forecast() {
     steady.add("operation that was run", run);
   // What layers keep of a constant input is not there: they compute it again after one that is not.
   rehearse(other, [&] {
-    features_.input().visit(
-        [&](const auto& input) { model_.forward(algebra::operand<T, Device>(input), {}); });
+    features_.input().visit([&](auto& input) { model_.forward(algebra::operand<T, Device>(input), {}); });
   });
   optimizer_ = std::move(optimizer);
   embedding_optimizer_ = std::move(embedding_optimizer);

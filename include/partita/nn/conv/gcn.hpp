@@ -40,8 +40,8 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
-      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });  // A H (n, in)
-      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));    // (n, out)
+      aggregated_ = h.visit([&](auto& x) { return aggregated(x, h); });      // A H (n, in)
+      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));  // (n, out)
     }
     gemm(h, weight_.value(), forward_);                   // H W (n, out)
     product_->apply(forward_, z, p.epilogue_of(bias()));  // (n, out)
@@ -101,7 +101,7 @@ class gcn_conv final : public layer<T, Device> {
     aggregated_constant_ = h.constant();
     return forward_;
   }
-  algebra::operand<T, Device> aggregated(const algebra::column_slices<T, Device>& x,
+  algebra::operand<T, Device> aggregated(algebra::column_slices<T, Device>& x,
                                          const algebra::operand<T, Device>&) {
     return x.aggregated();
   }

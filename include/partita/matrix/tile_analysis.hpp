@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What products with a row of tiles share: the columns that its tiles name, and copies of the tiles in which
+/// these are counted.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "partita/matrix/needed_rows.hpp"
+#include "partita/matrix/tiles.hpp"
+#include "partita/memory/device.hpp"
+
+namespace partita::local {
+
+/// The tiles of one rank with what plans ask of them. Each answer is found when it is first asked for, and
+/// shared by all plans of the matrix; the thread of the rank alone asks. Rows of a counted block have room,
+/// but are neither read nor written.
+template <class T, class Device>
+class tile_analysis {
+ public:
+  using block = csr_tiles<T, Device>;
+
+  /// `own`: the tile whose rows of X this rank has; `most`: entries of a part of merged().
+  tile_analysis(const device_queue<Device>& q, std::shared_ptr<block> tiles, std::size_t own,
+                std::size_t most)
+      : queue_(q), tiles_(std::move(tiles)), own_(own), most_(most) {}
+
+  const block& tiles() const { return *tiles_; }
+
+  /// The nonempty columns of every tile except the own one.
+  const needed_rows& needed() {
+    if (!needed_.of_tile.empty()) return needed_;
+    if (tiles_->is_counted()) needed_ = tiles_->counted_rows();
+    if (is_single())
+      needed_.of_tile.resize(1);
+    else if (!tiles_->is_counted())
+      needed_ = find_needed_rows(*tiles_, tiles_->entries(queue_), own_);
+    return needed_;
+  }
+  /// The structure as one contiguous device array; for a view, a copy.
+  std::span<const local_index> contiguous() {
+    if (tiles_->viewed.offsets.empty()) return std::as_const(*tiles_).structure.span();
+    if (contiguous_.size() == 0) contiguous_ = on_device(tiles_->entries(queue_).structure());
+    return contiguous_.span();
+  }
+  /// The structure with the columns of every tile except the own one renumbered to positions among the needed
+  /// rows.
+  std::span<const local_index> compacted() {
+    if (is_single()) return contiguous();
+    if (compacted_.size() > 0) return compacted_.span();
+    if (tiles_->is_counted())
+      compacted_ = buffer<local_index, Device>(queue_, tiles_->structure_size());
+    else
+      compacted_ = on_device(local::compacted(*tiles_, tiles_->entries(queue_), own_, needed()).structure());
+    return compacted_.span();
+  }
+  /// The values for the entries of compacted(): the stored ones, but for factors of columns that are not
+  /// needed.
+  std::span<const T> compacted_values() {
+    if (is_single() || !tiles_->form.columns) return tiles_->stored_values();
+    if (compacted_factors_.size() == 0) compacted_factors_ = on_device(factors(false));
+    return compacted_factors_.span();
+  }
+  /// Two tiles: the own one, and one for all others, whose columns index their needed rows, concatenated tile
+  /// by tile. A second copy of A, for products with needed rows only.
+  const block& merged() {
+    if (is_single()) return *tiles_;
+    if (merged_) return *merged_;
+    if (tiles_->is_counted()) return merged_.emplace(queue_, merged_counts(), needed_rows{});
+    const merged_tiles found = local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), most_);
+    static_cast<tile_shape&>(merged_.emplace()) = found.shape;
+    merged_->structure = on_device(found.structure);
+    merged_->values =
+        on_device(tiles_->form.factored ? factors(true) : reordered(tiles_->stored_in_host(queue_), found));
+    return *merged_;
+  }
+  /// The shape of merged(), without building it.
+  const tile_shape& merged_shape() {
+    if (is_single()) return *tiles_;
+    if (!merged_shape_)
+      merged_shape_ =
+          tiles_->is_counted()
+              ? merged_counts()
+              : local::merged_shape(*tiles_, tiles_->entries(queue_), own_, needed(), most_).shape;
+    return *merged_shape_;
+  }
+
+  /// Replaces the values, which are not factored, in storage order; every product with the tiles, or with a
+  /// copy of them, sees the new ones.
+  void assign_values(std::span<const T> given) {
+    copy(queue_, given, tiles_->values.span());
+    if (!merged_) return;
+    const merged_tiles found = local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), most_);
+    const std::vector<T> moved = reordered(given, found);
+    copy(queue_, std::span<const T>(moved), merged_->values.span());
+  }
+
+ private:
+  bool is_single() const { return tiles_->count() == 1; }
+
+  template <class E>
+  buffer<E, Device> on_device(const std::vector<E>& list) const {
+    buffer<E, Device> made(queue_, list.size());
+    copy(queue_, std::span<const E>(list), made.span());
+    return made;
+  }
+  std::vector<T> factors(bool own_first) {
+    return factors_of_needed(*tiles_, tiles_->stored_in_host(queue_), own_, needed(), own_first);
+  }
+  static std::vector<T> reordered(std::span<const T> given, const merged_tiles& merged) {
+    std::vector<T> values;
+    values.reserve(given.size());
+    if (!given.empty())
+      for (const std::size_t e : merged.order) values.push_back(given[e]);
+    return values;
+  }
+  tile_shape merged_counts() {
+    const local_index here = tiles_->entries_of_parts[own_];
+    local_index remote_rows = 0;
+    for (const auto& list : needed().of_tile) remote_rows += static_cast<local_index>(list.size());
+    return {tiles_->rows,
+            {tiles_->widths[own_], remote_rows},
+            tiles_->nonzeros,
+            {},
+            {here, static_cast<local_index>(tiles_->nonzeros - static_cast<std::size_t>(here))},
+            tiles_->form};
+  }
+
+  device_queue<Device> queue_;
+  std::shared_ptr<block> tiles_;
+  std::size_t own_, most_;
+  needed_rows needed_;
+  buffer<local_index, Device> contiguous_, compacted_;
+  buffer<T, Device> compacted_factors_;
+  std::optional<tile_shape> merged_shape_;
+  std::optional<block> merged_;
+};
+
+}  // namespace partita::local
