@@ -2,6 +2,7 @@
 // Moving dense matrices: every pair of layouts on every small mesh, its traffic against a count of elements.
 
 #include "partita/transfer/distribute.hpp"
+#include "partita/transfer/staged_redistribution.hpp"
 #include "support/matrices.hpp"
 
 namespace test_redistribution {

@@ -4,6 +4,7 @@
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/exact_sums.hpp"
+#include "partita/local/chunked_sums.hpp"
 
 namespace partita {
 
