@@ -3,10 +3,13 @@
 """Compile cost of user programs: CPU seconds and peak memory, for each available compiler.
 
 usage: compile_cost.py [SOURCE...] [--flags "-O2 ..."] [--compilers NAME...] [--repeat N] [--goal SECONDS MEGABYTES]
+       compile_cost.py --lines
 
 By default, programs of examples/ and examples/downstream/. A program that uses partita::compiled is also compiled without its
 header, so that everything is instantiated in the program. Reports the minimum of N runs. With a goal, the exit code is 1 if a
-compiler exceeds it."""
+compiler exceeds it.
+
+--lines: the lines of this library that each header of docs/verbs.md includes, its own among them; compiles nothing."""
 import argparse
 import os
 import pathlib
@@ -19,6 +22,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ["examples/05_gcn.cpp", "examples/07_your_own_layer.cpp", "examples/10_trainer.cpp", *(f"examples/downstream/{name}.cpp" for name in (
     "pagerank", "conjugate_gradient", "label_propagation", "save_and_predict"))]
+INCLUDED = re.compile(r'^#include "(partita/[^"]+)"', re.MULTILINE)
 OF_COMPILED = re.compile(r"^#include [<\"]partita/compiled/.*\n", re.MULTILINE)
 
 
@@ -38,6 +42,27 @@ def variants(source):
     yield "without", OF_COMPILED.sub("", text)
 
 
+def included(header, found):
+    """Adds the header and all that it includes of this library, with their numbers of lines, to `found`."""
+    text = (ROOT / "include" / header).read_text()
+    found[header] = text.count("\n")
+    for other in INCLUDED.findall(text):
+        if other not in found:
+            included(other, found)
+    return found
+
+
+def print_lines():
+    """A table with a row for each folder: its headers by what they include, the largest first."""
+    named = set(re.findall(r"\b(?:partita/)?(\w+/\w+(?:/\w+)?\.hpp)", (ROOT / "docs/verbs.md").read_text()))
+    headers = ["partita/partita.hpp", *(f"partita/{name}" for name in named if (ROOT / "include/partita" / name).exists())]
+    lines = {header: sum(included(header, {}).values()) for header in headers}
+    print("| folder | lines |\n|---|---|")
+    for folder in sorted({header.split("/")[1] for header in lines}):
+        of_folder = sorted((-n, h) for h, n in lines.items() if h.split("/")[1] == folder)
+        print(f"| {folder.removesuffix('.hpp')} | {', '.join(f'{h.split(folder)[1][1:-4]} {-n:,}'.strip() for n, h in of_folder)} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", type=pathlib.Path, default=[ROOT / source for source in SOURCES])
@@ -45,7 +70,10 @@ def main():
     parser.add_argument("--compilers", nargs="+", default=["g++", "clang++-16"])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--goal", nargs=2, type=float, metavar=("SECONDS", "MEGABYTES"))
+    parser.add_argument("--lines", action="store_true")
     asked = parser.parse_args()
+    if asked.lines:
+        return print_lines()
     too_much = False
     print("| compiler | program | partita::compiled | CPU seconds | MB |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

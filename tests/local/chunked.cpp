@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "partita/base/random.hpp"
+#include "partita/local/chunked_gemm.hpp"
+#include "partita/local/chunked_sums.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"
 

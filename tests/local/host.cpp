@@ -112,6 +112,7 @@ namespace {
 /// spmm_fused and spmm_transposed with the factors of a block, against the reference with their products.
 template <class T>
 void products_with_factors(local_index m, local_index k, local_index f, bool by_rows, bool by_columns) {
+  multiply_factors(partita::device_queue<partita::host>(), T());
   sparse<T> a = sparse<T>(m, k).ascending();
   const std::vector<T> r = block<T>(1, m, 6, 0).values, c = block<T>(1, k, 7, 0).values;
   for (local_index i = 0; i < m; ++i)
@@ -200,6 +201,7 @@ struct rounded_block {
 void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing p, int threads) {
   const sparse<float> a = unsorted.ascending();
   const partita::device_queue<partita::host> q(threads);
+  multiply_factors(q, float());
   const rounded_block x(block<float>(a.cols, f, 1, p)), up(block<float>(a.rows, f, 3, p));
   for (const float beta : {0.0F, -0.75F}) {
     INFO("f ", f, " beta ", beta);

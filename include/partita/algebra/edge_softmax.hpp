@@ -11,7 +11,6 @@
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
-#include "partita/local/kernels.hpp"
 #include "partita/local/pass.hpp"
 
 namespace partita {

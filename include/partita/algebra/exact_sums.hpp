@@ -10,7 +10,7 @@
 
 #include "partita/base/exact_grid.hpp"
 #include "partita/comm/mesh.hpp"
-#include "partita/local/kernels.hpp"
+#include "partita/local/exact.hpp"
 #include "partita/matrix/dense.hpp"
 
 namespace partita::algebra::detail {

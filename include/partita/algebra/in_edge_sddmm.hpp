@@ -4,7 +4,6 @@
 
 #include "partita/local/chunked_edges.hpp"
 #include "partita/local/head_slice.hpp"
-#include "partita/local/kernels.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita::algebra {

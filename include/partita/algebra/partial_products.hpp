@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "partita/local/chunked.hpp"
+#include "partita/local/chunked_gemm.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/gemm_choice.hpp"
 #include "partita/transfer/block_exchange.hpp"

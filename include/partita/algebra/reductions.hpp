@@ -6,6 +6,7 @@
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/exact_sums.hpp"
+#include "partita/local/chunked_sums.hpp"
 
 namespace partita {
 

@@ -11,7 +11,9 @@
 #include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/gemm.hpp"
+#include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_products.hpp"
+#include "partita/local/chunked_sums.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
 namespace partita {

@@ -88,7 +88,9 @@ class spmm_plan {
   template <layout X, layout Y>
   void operator()(const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                   std::source_location where = std::source_location::current()) {
-    (*this)(1, x, 0, y, where);
+    const comm::call_site scope(where);
+    require(x, y);
+    multiply(x.local(), {}, y.local());
   }
   /// y = alpha A x + beta y; beta = 0 overwrites y. See below.
   template <layout X, layout Y>
@@ -107,8 +109,7 @@ class spmm_plan {
                   const std::type_identity_t<epilogue<T, Device>>& e,
                   std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
-    require(x.layout(), x.row_blocking(), x.col_blocking(), y.layout(), y.row_blocking(), y.col_blocking());
-    algebra::detail::require_distinct("spmm", x, y);
+    require(x, y);
     run(x.local(), algebra::detail::epilogue_of_block(alpha, e, y), y.local());
   }
 
@@ -141,6 +142,11 @@ class spmm_plan {
   spmm_options options() const { return product_->facts().options; }
 
  private:
+  template <layout X, layout Y>
+  void require(const dense<Stored, X, Device>& x, const dense<T, Y, Device>& y) const {
+    require(x.layout(), x.row_blocking(), x.col_blocking(), y.layout(), y.row_blocking(), y.col_blocking());
+    algebra::detail::require_distinct("spmm", x, y);
+  }
   void require(layout x, const blocking& x_rows, const blocking& x_cols, layout y, const blocking& y_rows,
                const blocking& y_cols) const;
   /// y = the epilogue e of A x, on this rank's blocks.

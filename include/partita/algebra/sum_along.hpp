@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "partita/local/kernels.hpp"
+#include "partita/local/move.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"

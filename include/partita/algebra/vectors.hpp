@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/local/chunked_sums.hpp"
 
 namespace partita {
 

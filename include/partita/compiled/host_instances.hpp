@@ -21,6 +21,7 @@
                             transfer::detail::shared_tiles<T, host>>                                   \
   transfer::detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,      \
                                      const std::span<const triplet<T>>&, symmetry, transfer::sharing); \
+  PREFIX template void on_host::multiply_factors(const device_queue<host>&, T);                        \
   PREFIX template class algebra::detail::product_plan<T, host>;                                        \
   PREFIX template class algebra::detail::product_stages<T, host>;                                      \
   PREFIX template class spmm_plan<T, host>;                                                            \

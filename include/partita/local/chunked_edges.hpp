@@ -14,7 +14,9 @@
 #include "partita/base/function.hpp"
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
-#include "partita/local/kernels.hpp"
+#include "partita/local/host/aggregate.hpp"
+#include "partita/local/host/edge_products.hpp"
+#include "partita/local/host/edges.hpp"
 #include "partita/local/pass.hpp"
 
 namespace partita::local::chunked {

@@ -9,6 +9,8 @@
 #include "partita/base/error.hpp"
 #include "partita/base/function_reference.hpp"
 #include "partita/local/fusion.hpp"
+#include "partita/local/host/tuned_spmm.hpp"
+#include "partita/local/host/spmm_transposed.hpp"
 #include "partita/local/pass.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"

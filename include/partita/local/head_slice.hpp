@@ -2,7 +2,9 @@
 #pragma once
 /// Column slices of multi-head blocks.
 
-#include "partita/base/index.hpp"
+#include <cstdint>
+
+#include "partita/local/shapes.hpp"
 
 namespace partita::local {
 
@@ -21,6 +23,26 @@ struct head_slice {
 constexpr interval heads_of(interval columns, global_index width) {
   if (columns.empty()) return {};
   return {columns.begin / width, (columns.end - 1) / width + 1};
+}
+
+/// Throws shape_error unless the slice is within the columns of its heads.
+inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
+  const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
+                   std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
+  if (fit) return;
+  base::throw_error<shape_error>({operation, ": columns [", s.first_col, ", ",
+                                  std::int64_t{s.first_col} + cols, ") are not among ", s.heads, " heads of ",
+                                  s.head_width});
+}
+
+/// Throws shape_error unless x (a.cols, f) and y (a.rows, f) match the pattern and their columns match the
+/// slice.
+template <class Pattern>
+void require_edges(const char* operation, const Pattern& a, const head_slice& s, matrix_shape x,
+                   matrix_shape y) {
+  require_equal(operation, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
+  require_equal(operation, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
+  require_heads(operation, s, static_cast<local_index>(x.cols));
 }
 
 }  // namespace partita::local

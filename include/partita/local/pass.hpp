@@ -14,6 +14,9 @@
 
 #include "partita/base/function.hpp"
 #include "partita/local/csr_inverse.hpp"
+#include "partita/local/host/elementwise.hpp"
+#include "partita/local/host/inverse.hpp"
+#include "partita/local/host/move.hpp"
 #include "partita/local/operands.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"

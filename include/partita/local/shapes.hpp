@@ -8,7 +8,6 @@
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
-#include "partita/local/head_slice.hpp"
 
 namespace partita::local {
 
@@ -30,26 +29,6 @@ inline void require_starts(const char* operation, std::size_t starts, matrix_sha
 template <class View>
 matrix_shape shape_of(const View& view) {
   return {view.rows, view.cols};
-}
-
-/// Throws shape_error unless the slice is within the columns of its heads.
-inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
-  const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
-                   std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
-  if (fit) return;
-  base::throw_error<shape_error>({operation, ": columns [", s.first_col, ", ",
-                                  std::int64_t{s.first_col} + cols, ") are not among ", s.heads, " heads of ",
-                                  s.head_width});
-}
-
-/// Throws shape_error unless x (a.cols, f) and y (a.rows, f) match the pattern and their columns match the
-/// slice.
-template <class Pattern>
-void require_edges(const char* operation, const Pattern& a, const head_slice& s, matrix_shape x,
-                   matrix_shape y) {
-  require_equal(operation, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
-  require_equal(operation, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
-  require_heads(operation, s, static_cast<local_index>(x.cols));
 }
 
 /// Throws shape_error unless the block `name` is (a.rows, heads).

@@ -66,7 +66,8 @@ constexpr std::size_t offsets_size(std::size_t count, local_index rows, std::siz
 }
 
 /// A CSR block: the entries of row i are [offsets[i], offsets[i + 1]). Without values, the entry (i, j) is
-/// row_factors[i] column_factors[j], where a null factor is 1.
+/// row_factors[i] column_factors[j], where a null factor is 1, and products need a call of multiply_factors
+/// before.
 template <class T>
 struct csr_view {
   local_index rows = 0;

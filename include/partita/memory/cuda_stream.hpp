@@ -11,7 +11,7 @@
 
 #include "partita/memory/cuda_call.hpp"
 #include "partita/memory/device.hpp"
-#include "partita/memory/far.hpp"
+#include "partita/memory/far_store.hpp"
 
 namespace partita::on_cuda {
 

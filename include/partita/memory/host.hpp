@@ -13,7 +13,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
-#include "partita/memory/far.hpp"
+#include "partita/memory/far_store.hpp"
 
 /// Device tag, and the kernels found by ADL on its queue.
 namespace partita::on_host {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "partita/memory/device.hpp"
-#include "partita/memory/far.hpp"
+#include "partita/memory/far_store.hpp"
 
 namespace partita::local {
 

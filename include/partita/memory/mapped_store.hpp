@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "partita/base/error.hpp"
-#include "partita/memory/far.hpp"
+#include "partita/memory/far_store.hpp"
 
 namespace partita::on_host {
 

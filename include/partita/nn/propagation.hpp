@@ -12,6 +12,7 @@
 #include "partita/nn/layer.hpp"
 #include "partita/transfer/redistribution.hpp"
 #include "partita/transfer/row_split.hpp"
+#include "partita/transfer/staged_redistribution.hpp"
 
 namespace partita::nn {
 

@@ -149,8 +149,11 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
       [&](std::size_t t, global_index row, global_index col, T sum) {
         return final_value(entries, of, mine.begin + row, columns[t].begin + col, sum);
       },
-      [&](const local::tile_shape& shape, bool ones) {
-        return transfer::factors_of_tiles<T>(m, factors_of(entries, of), mine, columns, shape, ones);
+      [&]([[maybe_unused]] const local::tile_shape& shape, [[maybe_unused]] bool ones) {
+        std::optional<local::tile_factors<T>> found;
+        if constexpr (requires { entries.factors(); })
+          found = transfer::factors_of_tiles<T>(m, factors_of(entries, of), mine, columns, shape, ones);
+        return found;
       }));
 }
 

@@ -10,7 +10,6 @@
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_products.hpp"
 #include "partita/local/csr_inverse.hpp"
-#include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/transfer/row_lists.hpp"
 

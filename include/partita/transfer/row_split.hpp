@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/local/kernels.hpp"
+#include "partita/local/move.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/placement.hpp"
 #include "partita/partition/route.hpp"

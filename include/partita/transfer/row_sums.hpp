@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "partita/local/kernels.hpp"
+#include "partita/local/chunked_products.hpp"
+#include "partita/local/move.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/transfer/row_requests.hpp"
 

@@ -120,6 +120,7 @@ std::optional<local::tile_factors<T>> factors_of_tiles(const mesh<Device>& m,
   if (!given || !reads_factors(m)) return {};
   shape.form = {true, !given->rows.empty(), !given->columns.empty()};
   if (!takes_factors(m, shape, ones)) return {};
+  if constexpr (local::multiplies_factors<Device>) multiply_factors(m.queue(), T());
   local::tile_factors<T> found{shape.form, {}};
   found.factors.reserve(shape.values_size());
   const auto take = [&](std::span<const double> from, interval part) {

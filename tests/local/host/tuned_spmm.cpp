@@ -70,6 +70,7 @@ TEST_CASE("factors and the parts of an epilogue follow their rows") {
                            bias = numbers<float>(20, 6), x = numbers<float>(rows * 20, 7);
   local::csr_view<float> a{g.rows(), g.cols, g.offsets.data(), g.columns.data()};
   const device_queue<host> q(2);
+  multiply_factors(q, float());
   local::spmm_epilogue<float> fusion{.alpha = 0.5F, .beta = 2, .bias = bias.data(), .relu = true};
   fusion.drop = {dropout_mask{0.5, {1, 2, 3}}.function<float>(), 7, 3};
   for (const bool by_rows : {false, true})
@@ -83,6 +84,19 @@ TEST_CASE("factors and the parts of an epilogue follow their rows") {
       CHECK(product.reorders());
       CHECK(y == expected);
     }
+}
+
+TEST_CASE("blocks without values are refused in programs that have not asked for their products") {
+  const row_graph g = grid_graph(3, true);
+  const std::vector<double> x(static_cast<std::size_t>(g.rows()), 1);
+  std::vector<double> y(x);
+  const local::csr_view<double> a{g.rows(), g.cols, g.offsets.data(), g.columns.data()};
+  const matrix_view<double> to{y.data(), g.rows(), 1};
+  CHECK_THROWS_WITH_AS(spmm(device_queue<host>(), a, {x.data(), g.cols, 1}, 0, to),
+                       "spmm: a block without values needs a call of multiply_factors before", error);
+  multiply_factors(device_queue<host>(), double());
+  spmm(device_queue<host>(), a, {x.data(), g.cols, 1}, 0, to);
+  CHECK(y[0] == g.offsets[1]);
 }
 
 TEST_CASE("a part of a block, whose offsets do not begin with 0") {

@@ -2,9 +2,11 @@
 #pragma once
 /// Sparse-dense product.
 
+#include <atomic>
 #include <type_traits>
 
 #include "partita/base/bfloat16.hpp"
+#include "partita/base/error.hpp"
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/row_strips.hpp"
@@ -58,19 +60,39 @@ inline void multiply_by(const device_queue<host>& q, const strip_detail::operand
   });
 }
 
+/// The product with a block without values: null until multiply_factors has been called.
+template <class T>
+inline std::atomic<void (*)(const device_queue<host>&, const strip_detail::operands<T>&)> by_factors =
+    nullptr;
+
 template <class T, class X>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
                      const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y, const row_place* places = nullptr) {
   local::require_product(name, a, x, y, "a x");
   const strip_detail::operands<T, X> p{a, x, fusion, y, places};
-  if (a.values != nullptr)
-    multiply_by(q, p, strip_detail::value_of_entry<T>{a.values});
-  else
+  if (a.values != nullptr || a.nonzeros() == 0)
+    return multiply_by(q, p, strip_detail::value_of_entry<T>{a.values});
+  if constexpr (std::is_same_v<X, T>) {
+    if (const auto product = by_factors<T>.load(std::memory_order_relaxed)) return product(q, p);
+    base::throw_error<error>({name, ": a block without values needs a call of multiply_factors before"});
+  } else {
     multiply_by(q, p, strip_detail::factors_of(a));
+  }
 }
 
 }  // namespace spmm_detail
+
+/// Lets spmm and spmm_fused, on any queue from now on, multiply blocks of T without values. Programs that do
+/// not call it do not compile such products.
+template <class T>
+void multiply_factors(const device_queue<host>&, T) {
+  spmm_detail::by_factors<T>.store(
+      [](const device_queue<host>& q, const strip_detail::operands<T>& p) {
+        spmm_detail::multiply_by(q, p, strip_detail::factors_of(p.a));
+      },
+      std::memory_order_relaxed);
+}
 
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f) and must not alias x.
 /// Throws shape_error if the shapes do not match.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Products of dense operands with what they do to these, by the kernels' names (see pass.hpp). In chunks,
+/// sums over rows are sums of the chunks' sums. Weights and biases should be near.
+
+#include <type_traits>
+#include <utility>
+
+#include "partita/local/chunked_sums.hpp"
+#include "partita/local/host/gemm.hpp"
+
+namespace partita::local::chunked {
+
+/// c = alpha op(a) op(b) + beta c. Chunks of the rows of a and c or, where a is transposed and b is not, of a
+/// and b, whose products are added.
+template <class T, class Device>
+void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, input_view<T> a, input_view<T> b,
+          scalar<T> beta, matrix_view<T> c) {
+  const auto of_rows = [&](auto rows, auto to) { gemm(q, ta, tb, alpha, rows, b, beta, to); };
+  const auto of_sums = [&](local_index first, auto left, auto right) {
+    gemm(q, ta, tb, alpha, left, right, first == 0 ? beta : T(1), c);
+  };
+  if (!ta) return by_rows(q, of_rows, reads(a), result(c, beta));
+  if (tb) return gemm(q, ta, tb, alpha, a, b, beta, c);
+  by_rows(q, of_sums, reads(a), reads(b));
+}
+
+template <class T, class Device>
+void gemm_bias_relu(const device_queue<Device>& q, input_view<T> a, input_view<T> b, const scalar<T>* bias,
+                    bool relu, scalar<T> beta, matrix_view<T> c,
+                    const std::type_identity_t<block_dropout<T>>& drop = {}) {
+  const auto block = [&](local_index first, auto rows, auto to) {
+    gemm_bias_relu(q, rows, b, bias, relu, beta, to, drop.from_row(first));
+  };
+  by_rows(q, block, reads(a), result(c, beta));
+}
+
+template <class T, class Device>
+void gemm_relu_backward(const device_queue<Device>& q, input_view<T> dc, input_view<T> b, input_view<T> a,
+                        matrix_view<T> dz) {
+  by_rows(
+      q, [&](auto gradient, auto rows, auto to) { gemm_relu_backward(q, gradient, b, rows, to); }, reads(dc),
+      reads(a), writes(dz));
+}
+
+template <class T, class Device>
+void gemm_bias_gradient(const device_queue<Device>& q, input_view<T> a, input_view<T> dc, matrix_view<T> db,
+                        scalar<T>* dbias) {
+  bool first = true;
+  detail::sum_over_chunks(
+      q, matrix_view<T>{dbias, 1, dc.cols, dc.cols},
+      [&](matrix_view<const T> rows, matrix_view<const T> gradient, T* sums) {
+        if (std::exchange(first, false)) return gemm_bias_gradient(q, rows, gradient, db, sums);
+        gemm(q, true, false, T(1), rows, gradient, T(1), db);
+        column_sums(q, gradient, sums);
+      },
+      reads(a), reads(dc));
+}
+
+}  // namespace partita::local::chunked
