@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/algebra/reproducible.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/partition/policies.hpp"
@@ -94,14 +95,15 @@ struct summing_model {
 
 template <class T>
 cost cost_of(const io::dataset& d, const summing_model& of, const policy& p, mesh_shape shape,
-             summation sums) {
+             bool reproducibly) {
   cost c;
   nn::training_options o = options_of(of.model, nn::coupling::coupled);
   o.aggregation = of.aggregation;
   if (of.batch > 0)
     o.mini_batch = {.batch = of.batch, .fanouts = {10, 10}, .placement = sampling::placement::home};
   threads::run(shape.size(), [&](const communicator& world) {
-    const mesh<host> m(world, shape, device_queue<host>(), sums);
+    const device_queue<host> queue;
+    const mesh<host> m(world, shape, reproducibly ? reproducible(queue) : queue);
     const nn::training_result r =
         of.batch > 0 ? nn::train_on_mini_batches<T>(m, d, o, p) : nn::train_model<T>(m, d, o, p);
     if (world.rank() == 0) c = {r.seconds_per_epoch, r.words_received.total, r.peak_bytes.max_rank};
@@ -118,8 +120,8 @@ void print_costs_in(const io::dataset& d, const summing_model& of, int ranks, co
     std::vector<double> fast_seconds, seconds;
     cost fast, exact;
     for (int round = 0; round < 3; ++round) {
-      fast = cost_of<T>(d, of, p, shape, summation::fast);
-      exact = cost_of<T>(d, of, p, shape, summation::reproducible);
+      fast = cost_of<T>(d, of, p, shape, false);
+      exact = cost_of<T>(d, of, p, shape, true);
       fast_seconds.push_back(fast.seconds);
       seconds.push_back(exact.seconds);
     }

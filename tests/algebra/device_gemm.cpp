@@ -41,10 +41,4 @@ TEST_CASE("gemm on a device: every schedule on a grid, in stages, with sums") {
   });
 }
 
-TEST_CASE("a mesh of devices refuses to be reproducible") {
-  expect_error<mesh_error>("mesh 1x1x1: this device has no reproducible sums, the host has", [] {
-    mesh<cuda_device>(self::world(), {1, 1, 1}, device_queue<cuda_device>(), summation::reproducible);
-  });
-}
-
 }  // namespace test_device_gemm

@@ -9,6 +9,7 @@
 #include "partita/transfer/distribute.hpp"
 #include "support/far_store.hpp"
 #include "support/matrices.hpp"
+#include "support/summing.hpp"
 
 namespace test_epilogue {
 
@@ -107,7 +108,7 @@ TEST_CASE("what follows a product passes with it, or once more where sums travel
 TEST_CASE("a product with a weight has the bits of the chain, on a reproducible mesh too") {
   for (const summation how : {summation::fast, summation::reproducible})
     on_threads(3, [&](const communicator& world) {
-      const mesh<host> m(world, {3, 1, 1}, device_queue<host>(2), how);
+      const mesh<host> m(world, {3, 1, 1}, summing(how, 2));
       const auto x = generate<vertex_rows, double>(m, {31, 5}, field(1));
       const auto w = generate<replicated, double>(m, {5, 6}, field(2));
       const auto bias = generate<replicated, double>(m, {1, 6}, bias_of);

@@ -5,6 +5,7 @@
 #include "partita/algebra/elementwise.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
+#include "support/summing.hpp"
 
 namespace test_exact_row_sums {
 
@@ -53,7 +54,7 @@ std::vector<T> sums_by(Plan& plan, const dense<T, L, host>& x, std::size_t lists
 
 template <class T>
 std::vector<T> exact_results(const communicator& world, mesh_shape shape, layout l, std::size_t lists) {
-  const mesh<host> m(world, shape, device_queue<host>(), summation::reproducible);
+  const mesh<host> m(world, shape, summing(summation::reproducible));
   const dense<T, dynamic_layout, host> x(m, l, {n, f});  // (n, f)
   algebra::exact_row_sums<T, host> plan(x);
   m.ledger().clear();

@@ -7,6 +7,7 @@
 #include "partita/algebra/vectors.hpp"
 #include "partita/comm/self.hpp"
 #include "support/spmm_problems.hpp"
+#include "support/summing.hpp"
 
 namespace test_exact_spmm {
 
@@ -31,7 +32,7 @@ template <class T>
 std::vector<T> product_on(const communicator& world, mesh_shape shape, const policy& named, bool transpose,
                           symmetry kind, spmm_options options) {
   const problem p;
-  const mesh<host> m(world, shape, device_queue<host>(1 + shape.row % 2), summation::reproducible, 40);
+  const mesh<host> m(world, shape, summing(summation::reproducible, 1 + shape.row % 2), 40);
   const auto entries = p.entries<T>();
   const auto stored = distribute(m, named, p.shape, share(entries, m), kind);
   const auto a = transpose ? transposed(stored) : stored;
@@ -68,7 +69,7 @@ TEST_CASE("double: A X and A^T X have the same bits everywhere") {
 
 TEST_CASE("products are those of a fast mesh, to rounding") {
   const problem p;
-  const mesh<host> exact(self::world(), {1, 1, 1}, device_queue<host>(), summation::reproducible);
+  const mesh<host> exact(self::world(), {1, 1, 1}, summing(summation::reproducible));
   const mesh<host> fast(self::world(), {1, 1, 1});
   const auto on = [&](const mesh<host>& m) {
     const auto a = distribute(m, row_1d, p.shape, p.entries<double>());
@@ -78,7 +79,7 @@ TEST_CASE("products are those of a fast mesh, to rounding") {
 }
 
 TEST_CASE("a product with what is not finite is not a number") {
-  const mesh<host> m(self::world(), {1, 1, 1}, device_queue<host>(), summation::reproducible);
+  const mesh<host> m(self::world(), {1, 1, 1}, summing(summation::reproducible));
   const std::vector<triplet<double>> entries{{0, 0, 1.0}, {1, 1, 1.0}};
   const auto a = distribute(m, row_1d, {2, 2}, entries);
   const auto x = generate<double>(m, row_1d.dense, {2, 1}, [](auto i, auto) { return i == 0 ? NAN : 1.0; });
@@ -90,7 +91,7 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
   const auto value = [](global_index i, global_index j) { return std::ldexp(field(2)(i, j), int(i % 31)); };
   std::vector<double> sums;
   const auto check = [&](const communicator& world, mesh_shape on, bool first) {
-    const mesh<host> m(world, on, device_queue<host>(), summation::reproducible);
+    const mesh<host> m(world, on, summing(summation::reproducible));
     auto x = generate<double>(m, {axis::row, axis_set(axis::col)}, shape, value);
     dense<double, replicated, host> columns(m, matrix_shape{1, shape.cols});
     column_sums(x, columns);
@@ -111,7 +112,7 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
 /// X^T G, its column sums and the sum of X, of rows dealt to the ranks somehow, on parts of a mesh.
 template <class T>
 std::vector<double> sums_of_parts(const communicator& world) {
-  const mesh<host> m(world, {world.size(), 1, 1}, device_queue<host>(), summation::reproducible);
+  const mesh<host> m(world, {world.size(), 1, 1}, summing(summation::reproducible));
   const auto part = mesh<host>::alone(m);
   std::vector<global_index> mine;
   for (global_index v = 0; v < 43; ++v)

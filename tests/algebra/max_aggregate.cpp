@@ -6,6 +6,7 @@
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"
 #include "support/matrices.hpp"
+#include "support/summing.hpp"
 
 namespace test_max_aggregate {
 
@@ -110,7 +111,7 @@ std::array<std::vector<double>, 2> maximum_on(const mesh<host>& m, const policy&
 
 TEST_CASE_TEMPLATE("on a reproducible mesh the bits are the same everywhere", T, float, double) {
   const auto on = [](const communicator& world, mesh_shape shape, const policy& p, summation sums) {
-    return maximum_on<T>({world, shape, device_queue<host>(1 + shape.row % 3), sums, 40}, p);
+    return maximum_on<T>({world, shape, summing(sums, 1 + shape.row % 3), 40}, p);
   };
   const auto expected = on(self::world(), {1, 1, 1}, row_1d, summation::reproducible);
   const auto fast = on(self::world(), {1, 1, 1}, row_1d, summation::fast);

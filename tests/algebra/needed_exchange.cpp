@@ -9,6 +9,7 @@
 #include "support/far_store.hpp"
 #include "support/forwarding_transport.hpp"
 #include "support/spmm_problems.hpp"
+#include "support/summing.hpp"
 
 namespace test_needed_exchange {
 
@@ -196,7 +197,7 @@ TEST_CASE("sums of a reproducible mesh in chunks") {
   const problem p{{45, 31}, 3};
   for (const policy& named : {row_1d, grid_2d})
     on_threads(4, [&](const communicator& world) {
-      const host_mesh m(world, default_mesh(named, 4), device_queue<host>(), summation::reproducible, 40);
+      const host_mesh m(world, default_mesh(named, 4), summing(summation::reproducible), 40);
       constexpr int few[] = {2, 7};
       const auto a = one_way(m, named, p);
       check_chunks(a, p, false, stationary::automatic, few);

@@ -3,6 +3,7 @@
 #include "partita/algebra/product.hpp"
 
 #include "support/spmm_problems.hpp"
+#include "support/summing.hpp"
 
 namespace test_product {
 
@@ -30,7 +31,7 @@ TEST_CASE("products of A and A^T, fast and exact: the reference, and the words t
   };
   for (const summation sums : {summation::fast, summation::reproducible})
     on_threads(4, [&](const communicator& world) {
-      const mesh<host> m(world, {2, 2, 1}, device_queue<host>(), sums);
+      const mesh<host> m(world, {2, 2, 1}, summing(sums));
       const auto a = distribute(m, grid_2d, shape, share(entries, m), symmetry::one_way);
       check(m, a, false);
       check(m, transposed(a), true);

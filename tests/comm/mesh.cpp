@@ -97,12 +97,43 @@ TEST_CASE("a rank that asks a mesh where others do not is named with its line") 
       });
 }
 
+/// As partita::reproducible makes it, but without verbs.
+partita::device_queue<partita::host> reproducible_queue() {
+  using mode = partita::memory::reproducible_sums<partita::host>;
+  const partita::device_queue<partita::host> q;
+  return q.with(std::make_shared<mode>(mode{q}));
+}
+
+TEST_CASE("groups along the axes of a reproducible mesh do not add up rounded numbers") {
+  on_threads(4, [](const communicator& world) {
+    const host_mesh m(world, {2, 2, 1}, reproducible_queue());
+    const char* const what = "is not available on a reproducible mesh: its sums depend on the mesh";
+    const partita::axis_set row = partita::axis::row;
+    std::vector<double> x{1};
+    const std::vector<double> two(2, 1);
+    for (const auto* group : {&m.along(row), &m.control(row)}) {
+      test_support::expect_error<partita::error>(what, [&] { group->all_reduce(x); });
+      test_support::expect_error<partita::error>(what, [&] { (void)group->reduce_scatter(two); });
+      group->all_reduce(x, partita::reduction::max);
+      CHECK(group->all_reduce(partita::global_index{1}) == 2);
+    }
+    test_support::expect_error<partita::error>(what, [&] { m.sum_along(row, x); });
+    test_support::expect_error<partita::error>(what, [&] { m.sum_along(partita::axis::depth, x); });
+    m.sum_along({}, x);
+    CHECK(m.with_exact_sums() == m);
+    CHECK(!m.with_exact_sums().reproducible());
+    CHECK(&m.with_exact_sums().along(row) != &m.along(row));
+    m.with_exact_sums().sum_along(row, x);
+    CHECK(x == std::vector<double>{2});
+  });
+}
+
 TEST_CASE("a part of a mesh is one rank, and sums over all of them only where sums are reproducible") {
-  for (const auto sums : {partita::summation::fast, partita::summation::reproducible})
+  for (const bool all : {false, true})
     on_threads(6, [&](const communicator& world) {
-      const host_mesh m(world, {2, 3, 1}, partita::device_queue<partita::host>(), sums);
+      const host_mesh m(world, {2, 3, 1},
+                        all ? reproducible_queue() : partita::device_queue<partita::host>());
       const host_mesh part = host_mesh::alone(m);
-      const bool all = sums == partita::summation::reproducible;
       CHECK(part.size() == 1);
       CHECK(part.reproducible() == all);
       CHECK(part.is_part() == all);

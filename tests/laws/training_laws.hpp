@@ -5,6 +5,7 @@
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/runs.hpp"
+#include "support/summing.hpp"
 
 namespace test_support {
 
@@ -54,7 +55,7 @@ void check_everywhere(const io::dataset& d, const nn::training_options& o, const
 
 inline mesh<host> reproducible_mesh(const communicator& world, mesh_shape shape, int threads = 1,
                                     summation sums = summation::reproducible) {
-  return {world, shape, device_queue<host>(threads), sums};
+  return {world, shape, summing(sums, threads)};
 }
 
 /// Losses or other numbers of a run, and what it has learned as bits.

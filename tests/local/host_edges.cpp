@@ -2,6 +2,7 @@
 // The host's kernels of a pattern's entries: the reference, adjoints, and gradients as differences.
 
 #include "laws/edge_laws.hpp"
+#include "partita/local/exact.hpp"
 
 using namespace test_support;
 

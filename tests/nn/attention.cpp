@@ -9,6 +9,7 @@
 #include "partita/train/graph_data.hpp"
 #include "partita/train/summary.hpp"
 #include "support/matrices.hpp"
+#include "support/summing.hpp"
 
 namespace test_attention {
 
@@ -136,7 +137,7 @@ TEST_CASE_TEMPLATE(
     const entries pattern = sparse_entries({n, n}, ++sparsity);
     const dropout_mask mask{sparsity % 2 == 0 ? 0.4 : 0.0, {1, 2, 3}};
     const auto on = [&](const communicator& world, const policy& p, mesh_shape ranks, summation sums) {
-      const mesh<host> m(world, ranks, device_queue<host>(1 + ranks.row % 3), sums, 50);
+      const mesh<host> m(world, ranks, summing(sums, 1 + ranks.row % 3), 50);
       auto layer = attention_of<T>(m, p, n, pattern, shape, algebra::coefficient_gradient::automatic);
       CHECK(run(m, layer, shape.heads, {0.7, {3, 2, 1}}) != run(m, layer, shape.heads, mask));
       return run(m, layer, shape.heads, mask);

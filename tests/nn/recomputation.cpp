@@ -11,6 +11,7 @@
 #include "support/datasets.hpp"
 #include "support/far_store.hpp"
 #include "support/meshes.hpp"
+#include "support/summing.hpp"
 
 namespace test_recomputation {
 
@@ -115,8 +116,8 @@ TEST_CASE("gat has the bits of stored outputs on every mesh, and on reproducible
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
     on_threads(4, [&](const communicator& world) {
       check_same_bits(d, options_of("gat", 3, {}), mesh<host>(world, shape), policy);
-      check_same_bits(d, options_of("gat", 3, {}),
-                      mesh<host>(world, shape, device_queue<host>(), summation::reproducible), policy);
+      check_same_bits(d, options_of("gat", 3, {}), mesh<host>(world, shape, summing(summation::reproducible)),
+                      policy);
     });
   });
 }

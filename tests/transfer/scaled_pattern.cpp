@@ -8,6 +8,7 @@
 #include "partita/transfer/assign_values.hpp"
 #include "support/far_store.hpp"
 #include "support/matrices.hpp"
+#include "support/summing.hpp"
 
 namespace test_scaled_pattern {
 
@@ -181,7 +182,7 @@ TEST_CASE("values are stored for repeated entries, few entries, reproducible sum
     repeated.push_back(repeated.front());
     check_values(m, many, repeated, 2);
     check_values(m, few, few.places, 1);
-    const host_mesh exact(m.world(), {3, 1, 1}, device_queue<host>(), summation::reproducible);
+    const host_mesh exact(m.world(), {3, 1, 1}, summing(summation::reproducible));
     check_values(exact, many, many.places, 1);
     const device_queue<host> far;
     use_far(far, {.store = new_far_store(), .window = 1 << 14});

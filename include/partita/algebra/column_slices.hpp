@@ -54,7 +54,6 @@ class column_slices {
         vertices_(vertices),
         rows_(blocking::even(counts_[static_cast<std::size_t>(ranks.rank())], slices_->mesh().shape(),
                              nesting::rows)) {
-    comm::refuse_reproducible(ranks, "a product with slices of columns");
     const matrix_shape wanted{std::accumulate(counts_.begin(), counts_.end(), global_index{0}),
                               columns_.size()};
     if (slices_->shape() != wanted)

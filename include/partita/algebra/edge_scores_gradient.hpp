@@ -49,7 +49,6 @@ class edge_scores_gradient {
         own_(rows.own()),
         own_sources_(rows.own_sources()),
         rows_(rows.own_rows()) {
-    comm::refuse_reproducible(mesh_, "a softmax of edge scores");
     const auto of_heads = [&](global_index n) {
       return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };

@@ -105,7 +105,6 @@ void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction h
 /// ranks that share the row; nothing when A's columns are not partitioned.
 template <class T, class Device>
 void edge_softmax(edge_matrix<T, Device>& e) {
-  comm::refuse_reproducible(e.mesh(), "edge_softmax");
   const auto& q = e.mesh().queue();
   const local_index heads = e.heads(), rows = e.pattern().local()->rows;
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
@@ -128,7 +127,6 @@ void edge_softmax(edge_matrix<T, Device>& e) {
 /// share the row.
 template <class T, class Device>
 void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, Device>& d) {
-  comm::refuse_reproducible(d.mesh(), "edge_softmax_gradient");
   const auto& q = d.mesh().queue();
   const local_index heads = d.heads(), rows = d.pattern().local()->rows;
   buffer<T, Device> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/algebra/exact_sums.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/transfer/gather_rows.hpp"
 
 namespace partita::algebra {
@@ -25,27 +26,25 @@ namespace partita::algebra {
 /// take also the maximum of all elements and the number of rows. The rows that were added are kept until
 /// take.
 template <class T, class Device>
-class exact_row_sums {
+class exact_row_sums final : public list_sums<T, Device> {
  public:
-  using matrix = dense<T, vertex_rows, Device>;
+  using typename list_sums<T, Device>::matrix;
 
   /// For x and matrices placed like it, in whole or own columns. Not for a replicated x.
   template <layout L>
   explicit exact_row_sums(const dense<T, L, Device>& x,
                           transfer::gathered_columns columns = transfer::gathered_columns::whole)
       : part_(partita::mesh<Device>::alone(x.mesh())),
-        plan_(partita::mesh<Device>(x.mesh().world(), x.mesh().shape(), x.mesh().queue()),
-              {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
+        plan_(x.mesh().with_exact_sums(), {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
 
   /// Replaces the lists by others. Throws shape_error as gather_rows_plan::assign does.
-  void assign(std::span<const std::vector<global_index>> lists) {
+  void assign(std::span<const std::vector<global_index>> lists) override {
     plan_.assign(lists);
     kept_.clear();
   }
   /// Adds g, rows for the ids of list c, which stays as it is now. Local. Throws shape_error unless it has
   /// these rows.
-  template <layout From>
-  void add(std::size_t c, const dense<T, From, Device>& g) {
+  void add(std::size_t c, const matrix& g) override {
     if (g.shape() != plan_.shape(c))
       base::throw_error<shape_error>(
           {"the rows of list ", c, " are ", plan_.shape(c), ", but G is ", g.shape()});
@@ -53,10 +52,9 @@ class exact_row_sums {
     copy(part_.queue(), std::span<const T>(g.values()), kept_.back().second.values());
   }
   /// See gather_rows_plan::touched_rows.
-  const std::vector<global_index>& touched_rows() { return plan_.touched_rows(); }
+  const std::vector<global_index>& touched_rows() override { return plan_.touched_rows(); }
   /// G: touched rows x columns of this rank's block, on a mesh of one rank. Throws shape_error otherwise.
-  template <layout To>
-  void take(dense<T, To, Device>& g) {
+  void take(matrix& g) override {
     const auto& q = part_.queue();
     double largest = 0;
     global_index rows = 0;
@@ -83,7 +81,7 @@ class exact_row_sums {
   }
 
   /// What this rank receives in assign and take, after assign.
-  traffic predicted() {
+  traffic predicted() override {
     return plan_.predicted_assign() + global_index{base::exact_sums<T>} * plan_.predicted_scatter() +
            partita::algebra::detail::predicted_grid(part_);
   }

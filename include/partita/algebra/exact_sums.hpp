@@ -49,22 +49,11 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   base::for_exact_parts<T>(grid, [&](int level, auto part) {
     fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
   });
-  if (const auto& group = m.is_part() ? m.whole() : m.along(axes); group.size() > 1)
+  if (const auto& group = m.is_part() ? m.whole() : m.with_exact_sums().along(axes); group.size() > 1)
     group.all_reduce(sums.span());
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
 
-/// The column sums of all ranks' blocks of x, in result (f). Collective over the mesh. What travels: see
-/// common_grid and sum_over_ranks.
-template <class T, layout L, class Device>
-void exact_column_sums(const dense<T, L, Device>& x, std::span<T> result) {
-  const auto& q = x.mesh().queue();
-  const auto grid = common_grid<T>(x.mesh(), magnitude(q, x.local()), 1, x.shape().rows);
-  sum_over_ranks(x.mesh(), x.layout().used(), grid, result, [&](auto part, double* sums) {
-    std::fill_n(sums, result.size(), 0.0);
-    exact_column_sums(q, x.local(), part, sums + x.col_range().begin);
-  });
-}
 /// The sum of all ranks' numbers, of which the mesh has at most `terms`, over the ranks along `axes`.
 /// Collective over mesh::whole. What travels: that of common_grid, and an all-reduce of two elements.
 template <class T, class Device>

@@ -140,7 +140,6 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
                                 const gemm_options& options)
     : mesh_(*a.mesh), problem_(problem_of(a, b, c)), choice_(chosen(problem_, options)) {
   using partition::exchange;
-  comm::refuse_reproducible(mesh_, "gemm of distributed matrices");
   const mesh_shape m = mesh_.shape();
   const coordinates at = mesh_.at();
   const partition::gemm_blocks& blocks = choice_.blocks;

@@ -58,15 +58,9 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
                      dense<T, vertex_rows, Device>& gradient) {
   detail::require_counted(labels.counted(), logits.shape());
   const T scale = T(1) / static_cast<T>(labels.counted());
-  if constexpr (local::sums_exactly<Device>)
-    if (logits.mesh().reproducible()) {
-      const auto& m = logits.mesh();
-      std::vector<double> losses(static_cast<std::size_t>(logits.local().rows));
-      row_losses(m.queue(), logits.local(), labels.data(), scale, gradient.local(), losses.data());
-      const matrix_view<const double> all{losses.data(), logits.local().rows, 1};
-      return partita::algebra::detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows) /
-             static_cast<double>(labels.counted());
-    }
+  if (const auto* const verbs = reproducible_verbs_of<T>(logits.mesh()))
+    return verbs->cross_entropy(logits, labels.data(), scale, gradient) /
+           static_cast<double>(labels.counted());
   double total[] = {local::chunked::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
                                                   gradient.local())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(total);

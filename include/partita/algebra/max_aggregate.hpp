@@ -2,68 +2,14 @@
 #pragma once
 /// Max aggregation over in-neighbours, under any policy.
 
-#include <optional>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <memory>
 
-#include "partita/algebra/exact_sums.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita {
-
-namespace algebra::detail {
-
-/// dH on a reproducible mesh: table rows of gradients as sums of double on a common grid, which their owners
-/// add up.
-///
-/// Collective over the mesh: constructor and call. What travels: once for float, twice for double, what a
-/// scatter_add of the halo sends, as doubles; and an all-reduce of two elements.
-template <class T, class Device>
-class exact_max_gradient {
- public:
-  exact_max_gradient(const transfer::in_edges<T, Device>& rows, local_index table_rows)
-      : mesh_(rows.mesh()),
-        terms_(rows.vertices().size()),
-        halo_(rows.template make_halo<double>()),
-        table_rows_(table_rows) {}
-
-  /// scatter(part, table): table (own + needed, f) += part(term) for each of this rank's terms, which are
-  /// numbers of dy.
-  template <class Scatter>
-  void operator()(matrix_view<const T> dy, matrix_view<T> dh, Scatter scatter) {
-    const auto& q = mesh_.queue();
-    const base::exact_grid grid = common_grid<T>(mesh_, magnitude(q, dy), 1, terms_);
-    const auto size = static_cast<std::size_t>(dh.rows) * static_cast<std::size_t>(dh.cols);
-    table_.grow(q, static_cast<std::size_t>(table_rows_) * static_cast<std::size_t>(dh.cols));
-    sums_.grow(q, base::exact_sums<T> * size);
-    const matrix_view<double> table{table_.data(), table_rows_, dh.cols, dh.cols};
-    base::for_exact_parts<T>(grid, [&](int level, auto part) {
-      fill(q, 0.0, table);
-      scatter(part, table);
-      halo_.scatter_add(table,
-                        {sums_.data() + static_cast<std::size_t>(level) * size, dh.rows, dh.cols, dh.cols});
-    });
-    round_sums(q, std::as_const(sums_).span().first(base::exact_sums<T> * size), 1.0,
-               std::span<T>(dh.data, size));
-  }
-
-  traffic predicted(global_index width) const {
-    return global_index{base::exact_sums<T>} * halo_.predicted_scatter(width) +
-           predicted_all_reduce(mesh_, 2);
-  }
-
- private:
-  mesh<Device> mesh_;
-  global_index terms_;
-  transfer::halo<double, Device> halo_;
-  local_index table_rows_;
-  buffer<double, Device> table_, sums_;
-};
-
-}  // namespace algebra::detail
 
 /// Y(v, j) = max over u->v of H(u, j), or 0 if v has no in-edges (n x f, n x f); H and Y in vertex_rows. Edge
 /// values are ignored. Ties go to the neighbour with the smallest global index, at any number of ranks, and
@@ -99,14 +45,8 @@ class max_aggregation {
   void backward(const matrix& dy, matrix& dh) {
     require(dy);
     require(dh);
+    if (gradient_) return (*gradient_)(rows_.parts(0), winners(), dy.local(), dh.local());
     const auto& q = mesh_.queue();
-    if constexpr (local::sums_exactly<Device>)
-      if (exact_)
-        return (*exact_)(dy.local(), dh.local(), [&](auto part_of, matrix_view<double> sums) {
-          for (const local::csr_slice<T>& part : rows_.parts(0))
-            exact_max_scatter(q, part.entries, part.rows_of(winners()), part.rows_of(dy.local()), part_of,
-                              sums);  // (own + needed, f)
-        });
     local::chunked::fill(q, T(0), table());
     std::size_t number = 0;
     for (const local::csr_slice<T>& part : rows_.parts(0))
@@ -118,9 +58,7 @@ class max_aggregation {
   /// What this rank receives in one forward, in one backward and in both, in closed form.
   traffic predicted_forward() const { return halo_.predicted_gather(width_); }
   traffic predicted_backward() const {
-    if constexpr (local::sums_exactly<Device>)
-      if (exact_) return exact_->predicted(width_);
-    return halo_.predicted_scatter(width_);
+    return gradient_ ? gradient_->predicted(width_) : halo_.predicted_scatter(width_);
   }
   traffic predicted() const { return predicted_forward() + predicted_backward(); }
 
@@ -136,8 +74,8 @@ class max_aggregation {
         rows_(rows.own_rows(halo_)),
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
-    if constexpr (local::sums_exactly<Device>)
-      if (mesh_.reproducible()) exact_.emplace(rows, rows_.widths[0]);
+    if (const auto* const verbs = algebra::reproducible_verbs_of<T>(mesh_))
+      gradient_ = verbs->make_max_gradient(mesh_, rows.sources(), rows.needed(), rows.vertices().size());
     if constexpr (local::chunked::scatters_by_inverse<T, Device>)
       for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
         passes_.prepare_inverse(mesh_.queue(), number++, part.entries);
@@ -159,12 +97,8 @@ class max_aggregation {
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
-  local::entry_passes<Device> passes_;  ///< over the parts of rows_
-  struct no_exact_gradient {};
-  std::conditional_t<local::sums_exactly<Device>,
-                     std::optional<algebra::detail::exact_max_gradient<T, Device>>,
-                     no_exact_gradient>
-      exact_;  ///< on a reproducible mesh
+  local::entry_passes<Device> passes_;                          ///< over the parts of rows_
+  std::unique_ptr<algebra::max_gradient<T, Device>> gradient_;  ///< of a reproducible mesh
 };
 
 }  // namespace partita

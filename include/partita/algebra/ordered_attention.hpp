@@ -7,9 +7,10 @@
 #include <cmath>
 #include <deque>
 
-#include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/neighbour_rows.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
+#include "partita/local/exact.hpp"
 
 namespace partita {
 
@@ -65,17 +66,17 @@ namespace algebra {
 /// per hop, and three scalars per head of these. Throws error where A^T is not stored, and for masks of
 /// selected vertices. Source: as edge_scores.
 template <class T, class Device>
-class ordered_attention {
+class ordered_attention final : public attention_way<T, Device> {
  public:
-  using matrix = dense<T, vertex_rows, Device>;
+  using typename attention_way<T, Device>::matrix;
 
-  /// `rows`: those of a; `head_width`: columns per head, of X if heads are averaged.
-  ordered_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
-                    const score_shape& shape, local_index head_width, int hops)
-      : mesh_(a.mesh()),
+  /// `head_width`: columns per head, of X if heads are averaged.
+  ordered_attention(const sparse<T, dynamic_layout, Device>& a, const score_shape& shape,
+                    local_index head_width, int hops)
+      : mesh_(a.mesh().with_exact_sums()),
         shape_(shape),
         slice_{shape.averaged ? 1 : shape.heads, head_width, 0},
-        in_(rows),
+        in_(transfer::in_edges<T, Device>(a)),
         out_(transfer::in_edges<T, Device>(transposed(a).stored_for("attention"))),
         log_sums_(of_rows(shape.heads)),
         dots_(of_rows(shape.heads)),
@@ -97,7 +98,7 @@ class ordered_attention {
     for (int k = 1; k < std::min(hops, 3); ++k) add_block(between_gradients_);
   }
 
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) {
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
     if (mask.vertices != nullptr) throw error("ordered_attention was given a mask of selected vertices");
     const auto& q = mesh_.queue();
     mask_ = mask;
@@ -115,7 +116,7 @@ class ordered_attention {
   }
 
   /// dx and dscores, for the x, the scalars and the mask of the last forward.
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
     const matrix_view<const T> scalars = gather_targets();
     const detail::score_values<T> of_out{view_of_own_scores(), left(scalars), right(scalars), {}};
     const matrix* now = &dy;
@@ -133,19 +134,19 @@ class ordered_attention {
   }
 
   /// In one forward.
-  traffic predicted_forward() const {
+  traffic predicted_forward() const override {
     const auto hops = static_cast<global_index>(between_.size()) + 1;
     return hops * in_.predicted(width()) + in_.predicted(2 * shape_.heads);
   }
   /// What this rank receives in one forward and one backward, in closed form.
-  traffic predicted() const {
+  traffic predicted() const override {
     const auto hops = static_cast<global_index>(between_.size()) + 1;
     return predicted_forward() + hops * in_.predicted(width()) + hops * out_.predicted(width()) +
            out_.predicted(2 * shape_.heads) + out_.predicted(shape_.heads);
   }
-  static coefficient_gradient form() { return coefficient_gradient::rows; }
+  coefficient_gradient form() const override { return coefficient_gradient::rows; }
   /// The coefficients that this rank computes for products, forward and backward.
-  global_index coefficients() const {
+  global_index coefficients() const override {
     return static_cast<global_index>(in_.edges() + out_.edges()) * shape_.heads;
   }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "partita/algebra/elementwise.hpp"
-#include "partita/algebra/exact_sums.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked_sums.hpp"
 
 namespace partita {
@@ -15,10 +15,8 @@ namespace partita {
 template <class T, layout L, class Device>
 T sum(const dense<T, L, Device>& x, std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  if constexpr (local::sums_exactly<Device>)
-    if (x.mesh().reproducible())
-      return static_cast<T>(algebra::detail::exact_total<T>(x.mesh(), x.layout().used(), x.local(),
-                                                            x.shape().rows * x.shape().cols));
+  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(x.mesh()))
+    return static_cast<T>(verbs->sum(x));
   T total[] = {static_cast<T>(local::chunked::sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -32,12 +30,11 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
   const comm::call_site scope(where);
   if (sums.shape() != matrix_shape{1, x.shape().cols})
     base::throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
-  if constexpr (local::sums_exactly<Device>)
-    if (x.mesh().reproducible()) return algebra::detail::exact_column_sums(x, sums.values());
+  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(x.mesh()))
+    return verbs->column_sums(x, sums.values());
   fill(x.mesh().queue(), T(0), sums.local());
   local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
-  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
-    group.all_reduce(sums.values());
+  x.mesh().sum_along(x.layout().used(), sums.values());
 }
 
 /// sums(i, 0) = sum over j of x(i, j), n x 1 with the row blocking of x. Collective over the mesh. What
@@ -49,9 +46,8 @@ void row_sums(const dense<T, L, Device>& x, dense<T, partition::rows_of(L), Devi
   if (sums.layout() != partition::rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
     base::throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
-  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_sums of cut rows");
   local::chunked::row_sums(x.mesh().queue(), x.local(), sums.local().data);
-  if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
+  x.mesh().sum_along(x.layout().cols, sums.values());
 }
 
 namespace algebra::detail {
@@ -77,7 +73,7 @@ void row_exponentials(const dense<T, L, Device>& x, dense<T, L, Device>& y, buff
       },
       local::reads(x.local()), local::reads(of_rows(maximum)), local::writes(y.local()),
       local::writes(of_rows(total)));
-  if (group.size() > 1) group.all_reduce(total.span());
+  x.mesh().sum_along(x.layout().cols, total.span());
 }
 
 /// x - maximum - log(total) of the row.
@@ -101,7 +97,6 @@ void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   algebra::detail::require_same_blocks("row_softmax", x, y);
-  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_softmax of cut rows");
   const auto& q = x.mesh().queue();
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Device> maximum(q, rows), total(q, rows);
@@ -121,7 +116,6 @@ void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   detail::require_same_blocks("log_softmax", x, y);
-  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "log_softmax of cut rows");
   const auto& q = x.mesh().queue();
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Device> maximum(q, rows), total(q, rows);

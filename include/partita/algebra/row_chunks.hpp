@@ -48,11 +48,11 @@ class row_chunks {
       local::chunked::transform(queue_, base::scaled<T>{alpha}, mine, mine);
   }
 
-  /// Whether every rank has all entries of A.
+  /// Whether every rank has all entries of A, and its products are not exact ones of a reproducible mesh.
   static bool fits(const sparse<T, dynamic_layout, Device>& a) {
     const mesh_shape m = a.mesh().shape();
-    return a.is_stored() && m.size(a.layout().rows) == 1 && m.size(a.layout().cols) == 1 &&
-           a.local()->count() == 1;
+    return !a.mesh().reproducible() && a.is_stored() && m.size(a.layout().rows) == 1 &&
+           m.size(a.layout().cols) == 1 && a.local()->count() == 1;
   }
 
   std::size_t count() const { return rows_.size(); }

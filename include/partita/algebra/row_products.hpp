@@ -9,11 +9,12 @@
 /// doubles per element of the result.
 
 #include "partita/algebra/epilogue.hpp"
-#include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/gemm.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_products.hpp"
 #include "partita/local/chunked_sums.hpp"
+#include "partita/local/row_products.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
 namespace partita {
@@ -28,14 +29,6 @@ void require_row_product(const char* what, const X& x, matrix_shape weight, cons
   base::throw_error<shape_error>({what, ": X of ", x.shape(), " times ", weight, " does not fit Y of ",
                                   y.shape(), "; shapes and row blockings must match"});
 }
-
-/// x where h > 0, else 0.
-struct where_positive {
-  template <class T>
-  constexpr T operator()(T x, T h) const {
-    return h > T(0) ? x : T(0);
-  }
-};
 
 /// Dropout of an entry of a part of X, or of X^T.
 template <class T>
@@ -56,14 +49,8 @@ template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   algebra::detail::require_row_product("gemm", x, w.shape(), y);
-  const local::spmm_epilogue<T> end = algebra::detail::epilogue_of_block(T(1), e, y);
-  if constexpr (local::sums_exactly<Device>)
-    if (y.mesh().reproducible()) {
-      ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, end.bias, e.relu, e.beta, y.local());
-      return algebra::finish(y, {.drop = e.drop});
-    }
-  local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), end.bias, e.relu, e.beta, y.local(),
-                                 end.drop);
+  local::row_product(y.mesh().queue(), x.local(), w.local(), algebra::detail::epilogue_of_block(T(1), e, y),
+                     y.local());
 }
 /// As above, for sparse X; `passes`, if not null, keeps the plan of a pass over far operands for the next
 /// call.
@@ -74,19 +61,9 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
   local::entry_passes<Device> of_call;
   algebra::detail::require_row_product("gemm", x, w.shape(), y);
   const local::spmm_epilogue<T> end = algebra::detail::epilogue_of_block(T(1), e, y);
-  if constexpr (local::sums_exactly<Device>)
-    if (y.mesh().reproducible()) {
-      for (const local::csr_slice<T>& part : x.parts())
-        ordered_gemm(y.mesh().queue(), part.entries, w.local(), end.bias, e.relu, e.beta,
-                     part.rows_of(y.local()));
-      return algebra::finish(y, {.drop = e.drop});
-    }
-  const auto& q = y.mesh().queue();
-  for (const local::csr_slice<T>& part : x.parts()) {
-    const local::spmm_epilogue<T> fusion = end.from_row(part.first_row);
-    local::chunked::spmm_fused(q, passes == nullptr ? of_call : *passes, 0, part.entries, w.local(), fusion,
-                               part.rows_of(y.local()));
-  }
+  for (const local::csr_slice<T>& part : x.parts())
+    local::row_product(y.mesh().queue(), passes == nullptr ? of_call : *passes, part.entries, w.local(),
+                       end.from_row(part.first_row), part.rows_of(y.local()));
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>
@@ -94,11 +71,7 @@ void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, r
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
   const matrix_shape shape{w.matrix.shape().cols, w.matrix.shape().rows};
   algebra::detail::require_row_product("gemm", g, shape, y);
-  if constexpr (local::sums_exactly<Device>)
-    if (y.mesh().reproducible())
-      return ordered_gemm<T>(y.mesh().queue(), g.local(), w.matrix.local(), true, nullptr, false, beta,
-                             y.local());
-  local::chunked::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
+  local::transposed_row_product(y.mesh().queue(), g.local(), w.matrix.local(), beta, y.local());
 }
 namespace algebra {
 
@@ -109,13 +82,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
                         const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
   detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
   detail::require_same_blocks("gemm_relu_backward", h, y);
-  if constexpr (local::sums_exactly<Device>)
-    if (y.mesh().reproducible()) {
-      const auto& q = y.mesh().queue();
-      ordered_gemm<T>(q, g.local(), w.local(), true, nullptr, false, T(0), y.local());
-      return zip(q, detail::where_positive{}, y.local(), h.local(), y.local());
-    }
-  local::chunked::gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+  local::transposed_row_product_where(y.mesh().queue(), h.local(), g.local(), w.local(), y.local());
 }
 
 /// sums = the column sums of this rank's rows (1 x f), its contribution to column_sums. Throws shape_error.
@@ -123,8 +90,8 @@ template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
     base::throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
-  if constexpr (local::sums_exactly<Device>)
-    if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
+  if (const auto* const verbs = reproducible_verbs_of<T>(x.mesh()))
+    return verbs->column_sums(x, sums.values());
   local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
@@ -135,17 +102,11 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   const auto& q = g.mesh().queue();
-  if constexpr (local::sums_exactly<Device>)
-    if (g.mesh().reproducible()) {
-      const auto grid =
-          detail::common_grid<T>(g.mesh(), magnitude(q, x.local()), magnitude(q, g.local()), g.shape().rows);
-      detail::sum_over_ranks(g.mesh(), vertex_rows.used(), grid, dw.values(), [&](auto part, double* sums) {
-        exact_inner(q, x.local(), g.local(), part,
-                    matrix_view<double>{sums, dw.local().rows, dw.local().cols});
-      });
-      if (dbias != nullptr) column_sums_part(g, *dbias);
-      return;
-    }
+  if (const auto* const verbs = reproducible_verbs_of<T>(g.mesh())) {
+    verbs->inner(x, g, dw);
+    if (dbias != nullptr) column_sums_part(g, *dbias);
+    return;
+  }
   if (dbias != nullptr)
     local::chunked::gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
@@ -159,21 +120,8 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
   local::entry_passes<Device> of_call;
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
-  if constexpr (local::sums_exactly<Device>)
-    if (g.mesh().reproducible()) {
-      const auto& q = g.mesh().queue();
-      double of_x = 0;
-      for (const local::csr_slice<T>& slice : x.transposed_parts())
-        of_x = std::max(of_x, magnitude(q, std::span(slice.entries.values,
-                                                     static_cast<std::size_t>(slice.entries.nonzeros()))));
-      const auto grid = detail::common_grid<T>(g.mesh(), of_x, magnitude(q, g.local()), g.shape().rows);
-      return detail::sum_over_ranks(
-          g.mesh(), vertex_rows.used(), grid, dw.values(), [&](auto part, double* sums) {
-            const matrix_view<double> all{sums, dw.local().rows, dw.local().cols};
-            for (const local::csr_slice<T>& slice : x.transposed_parts())
-              exact_spmm(q, slice.entries, g.local(), part, 0.0, slice.rows_of(all));
-          });
-    }
+  if (const auto* const verbs = reproducible_verbs_of<T>(g.mesh()))
+    return verbs->inner(x.transposed_parts(), g, dw);
   const auto& q = g.mesh().queue();
   for (const local::csr_slice<T>& part : x.transposed_parts())
     local::chunked::spmm(q, passes == nullptr ? of_call : *passes, 0, part.entries, g.local(), T(0),

@@ -65,7 +65,6 @@ T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
       std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   algebra::detail::require_same_blocks("dot", x, y);
-  comm::refuse_reproducible(x.mesh(), "dot");
   T total[] = {local::chunked::dot(x.mesh().queue(), x.local(), y.local())};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -81,12 +80,10 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
   const comm::call_site scope(where);
   algebra::detail::require_same_blocks("dot", x, y);
   algebra::detail::require_one_number_per_column("dot", x, products);
-  comm::refuse_reproducible(x.mesh(), "dot");
   const auto& q = x.mesh().queue();
   fill(q, T(0), products.local());
   local::chunked::column_dots(q, x.local(), y.local(), products.local().data + x.col_range().begin);
-  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
-    group.all_reduce(products.values());
+  x.mesh().sum_along(x.layout().used(), products.values());
 }
 
 /// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x); where

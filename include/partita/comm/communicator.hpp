@@ -65,6 +65,16 @@ class communicator {
   /// The same group and ledger, recorded under another axis name.
   communicator named(std::string axis) const { return {transport(), std::move(axis), group_->account}; }
 
+  /// The same group, ledger and axis, whose reductions throw error where they would add up floating-point
+  /// numbers.
+  communicator refusing_sums() const {
+    communicator other(*this);
+    auto group = std::make_shared<comm::detail::rank_group>(*group_);
+    group->refuses_sums = true;
+    other.group_ = std::move(group);
+    return other;
+  }
+
   /// data = data of the root. data (n); n and root must agree on all ranks. Communication: every rank except
   /// the root receives n elements.
   template <comm::writable_range Data>
@@ -324,7 +334,12 @@ class communicator {
     op.output_counts = from_counts;
     return start(op);
   }
-  request start(const comm::collective& op) const { return request(group_, op); }
+  request start(const comm::collective& op) const {
+    if (group_->refuses_sums && comm::adds_rounded(op))
+      base::throw_error<error>(
+          {describe(op), " is not available on a reproducible mesh: its sums depend on the mesh"});
+    return request(group_, op);
+  }
 
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);

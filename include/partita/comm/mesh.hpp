@@ -3,7 +3,6 @@
 /// A mesh of ranks over the axes row, col and depth, with a communicator for every set of axes.
 
 #include <array>
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -14,16 +13,14 @@
 
 namespace partita {
 
-/// How verbs sum. `fast`: the same bits in every run of one arrangement. `reproducible`: the same bits for
-/// every policy, mesh, number of ranks and number of threads, of spmm, spmm_plan, products with replicated
-/// weights and their gradients, sum, column_sums, losses and scores; verbs that cannot do that throw.
-enum class summation : std::uint8_t { fast, reproducible };
-
 /// A mesh of ranks and the device queue of this rank. Value handle: copies refer to the same mesh. Matrices
 /// hold one, so operations take neither a communicator nor a queue.
 ///
 /// Matrix blocks are in device memory and are communicated through along(). Counts, index lists and other
 /// host data are in host memory and use control() or world(). For `mesh<host>` the two coincide.
+///
+/// A mesh is reproducible if its queue is (see partita::reproducible): then kernels that sum and the groups
+/// along axes throw where a sum would depend on the arrangement, unless they belong to with_exact_sums().
 template <class Device>
 class mesh {
  public:
@@ -34,21 +31,14 @@ class mesh {
   mesh(communicator world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
        std::size_t tile_entries = base::max_tile_entries)
-      : mesh(std::move(world), shape, std::move(queue), summation::fast, tile_entries) {}
-  /// With the same `sums` on all ranks. Throws mesh_error also where the device cannot sum reproducibly.
-  mesh(communicator world, mesh_shape shape, partita::device_queue<Device> queue, summation sums,
-       std::size_t tile_entries = base::max_tile_entries)
-      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries, sums)) {
-    if (sums == summation::reproducible && !local::sums_exactly<Device>)
-      base::throw_error<mesh_error>({"mesh ", shape, ": this device has no reproducible sums, the host has"});
-  }
+      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
-  /// A mesh of this rank alone, with the queue and the summation of `m`. Where that is reproducible, matrices
-  /// on it are parts of larger ones, of which every rank of m has some rows: sums over rows, and what is
-  /// counted for them, are those of all ranks of m, and verbs that have such sums are collective over m,
-  /// apart from what is under way there. Collective over m then.
+  /// A mesh of this rank alone, with the queue of `m`. Where that is reproducible, matrices on it are parts
+  /// of larger ones, of which every rank of m has some rows: sums over rows, and what is counted for them,
+  /// are those of all ranks of m, and verbs that have such sums are collective over m, apart from what is
+  /// under way there. Collective over m then.
   static mesh alone(const mesh& m, std::source_location where = std::source_location::current()) {
-    mesh part(self::world(), mesh_shape{}, m.queue(), m.sums(), m.tile_entries());
+    mesh part(self::world(), mesh_shape{}, m.queue(), m.tile_entries());
     if (m.reproducible()) part.state_->whole = m.world().split(0, m.rank(), "parts", where);
     return part;
   }
@@ -59,13 +49,22 @@ class mesh {
   coordinates at() const { return state_->at; }
   /// All ranks, over host memory.
   const communicator& world() const { return state_->world; }
-  const partita::device_queue<Device>& queue() const { return state_->queue; }
+  const partita::device_queue<Device>& queue() const {
+    return adds_ ? memory::reproducible_sums_of(state_->queue)->beneath : state_->queue;
+  }
   /// Maximum nonzeros per sparse tile; larger tiles are split into parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
-  /// Whether its verbs sum reproducibly; see summation.
-  bool reproducible() const { return sums() == summation::reproducible; }
-  summation sums() const { return state_->sums; }
-  /// Whether its matrices are parts of those of other ranks; see alone.
+  /// Whether its verbs give the same bits for every policy, mesh, number of ranks and number of threads, or
+  /// throw.
+  bool reproducible() const { return memory::reproducible_sums_of(queue()) != nullptr; }
+  /// This mesh for sums whose terms add up without rounding, or of which no rank has a part: kernels and
+  /// groups do not refuse them.
+  mesh with_exact_sums() const {
+    mesh m(*this);
+    m.adds_ = m.adds_ || reproducible();
+    return m;
+  }
+  /// Whether its matrices are parts of those of other ranks; see part_of.
   bool is_part() const { return state_->whole.has_value(); }
   /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
   const communicator& whole() const { return is_part() ? *state_->whole : world(); }
@@ -79,37 +78,43 @@ class mesh {
   /// in the same order. Sets that define the same groups share one split. The reference is valid for the
   /// lifetime of the mesh. Throws as communicator::split, naming `where`.
   const communicator& along(axis_set s, std::source_location where = std::source_location::current()) const {
-    return state_->along(s, where);
+    return state_->along(s, where, reproducible());
   }
   /// The same ranks over host memory, created as in along().
   const communicator& control(axis_set s,
                               std::source_location where = std::source_location::current()) const {
-    return state_->control(s, where);
+    return state_->control(s, where, reproducible());
+  }
+  /// values = their sums over along(s), in rank order. Collective over these ranks. What travels: an
+  /// all-reduce. Throws error on a reproducible mesh, unless s is empty.
+  template <class Values>
+  void sum_along(axis_set s, Values&& values) const {
+    if (!s.empty()) memory::refuse_reproducible(queue(), "a sum over ranks");
+    if (const communicator& group = along(s); group.size() > 1) group.all_reduce(values);
   }
 
   friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
 
  private:
   struct state {
-    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries, summation how)
+    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries)
         : world(std::move(w)),
           shape(m),
           at(),
           queue(std::move(q)),
           tile_entries(entries),
-          sums(how),
           memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.places() != world.size())
         base::throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
       at = m.at(world.rank());
     }
 
-    const communicator& control(axis_set s, std::source_location where) {
-      return entered(on_host[s.bits], s, [&] { return host_ranks(parting(s), where); });
+    const communicator& control(axis_set s, std::source_location where, bool refuses) {
+      return entered(on_host[s.bits], s, refuses, [&] { return host_ranks(parting(s), where); });
     }
-    const communicator& along(axis_set s, std::source_location where) {
-      if (!memory) return control(s, where);
-      return entered(on_place[s.bits], s, [&] {
+    const communicator& along(axis_set s, std::source_location where, bool refuses) {
+      if (!memory) return control(s, where, refuses);
+      return entered(on_place[s.bits], s, refuses, [&] {
         std::shared_ptr<comm::transport>& ranks = place_groups[parting(s).bits];
         if (!ranks) ranks = host_ranks(parting(s), where)->on_memory(memory);
         return ranks;
@@ -121,7 +126,6 @@ class mesh {
     coordinates at;
     partita::device_queue<Device> queue;
     std::size_t tile_entries;
-    summation sums;
     std::optional<communicator> whole;
 
    private:
@@ -142,32 +146,27 @@ class mesh {
       }
       return ranks;
     }
-    /// Returns `made`, first creating it from make() if needed, recorded in the ledger under the name of `s`.
+    struct group {
+      std::optional<communicator> adding, refusing;
+    };
+    /// Returns one of `made`, first creating it from make() if needed, recorded in the ledger under the name
+    /// of `s`.
     template <class Make>
-    const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
-      if (!made) made = world.with_transport(make()).named(partition::name_of(s));
-      return *made;
+    const communicator& entered(group& made, axis_set s, bool refuses, Make make) {
+      if (!made.adding) made.adding = world.with_transport(make()).named(partition::name_of(s));
+      if (!refuses) return *made.adding;
+      if (!made.refusing) made.refusing = made.adding->refusing_sums();
+      return *made.refusing;
     }
 
     std::shared_ptr<comm::device_memory> memory;
     std::array<std::shared_ptr<comm::transport>, 8> host_groups,
         place_groups;  ///< by the axes with several ranks
-    std::array<std::optional<communicator>, 8> on_host, on_place;
+    std::array<group, 8> on_host, on_place;
   };
 
   std::shared_ptr<state> state_;
+  bool adds_ = false;  ///< although its queue is reproducible
 };
-
-namespace comm {
-
-/// Throws error naming the operation, whose sums depend on the arrangement, where the mesh is reproducible.
-template <class Device>
-void refuse_reproducible(const mesh<Device>& m, const char* operation) {
-  if (m.reproducible())
-    base::throw_error<error>(
-        {operation, " is not available on a reproducible mesh: its sums depend on the mesh"});
-}
-
-}  // namespace comm
 
 }  // namespace partita

@@ -86,6 +86,12 @@ struct collective {
   }
 };
 
+/// Whether an operation adds up numbers whose sum depends on their order.
+constexpr bool adds_rounded(const collective& op) {
+  const bool reduces = op.kind == operation::all_reduce || op.kind == operation::reduce_scatter;
+  return reduces && op.reduce == reduction::sum && op.type >= element_type::f32;
+}
+
 /// Offset of block `rank`: total size of the blocks before it.
 inline global_index offset_of(std::span<const global_index> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, global_index{0});

@@ -20,7 +20,8 @@ inline double seconds_now() {
 struct rank_group {
   std::shared_ptr<partita::comm::transport> ranks;
   std::shared_ptr<partita::ledger> account;
-  std::string axis;  ///< under which operations are recorded
+  std::string axis;           ///< under which operations are recorded
+  bool refuses_sums = false;  ///< of floating-point numbers
 };
 
 }  // namespace comm::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Kernels with the same bits for every arrangement: exact sums, and sums in the order of entries. For all
-/// kernels see kernels.hpp.
+/// Kernels with the same bits for every arrangement, for reproducible queues: exact sums, and sums in the
+/// order of entries. For all others see kernels.hpp.
 
 #include "partita/local/host/exact.hpp"
 #include "partita/local/host/ordered_edges.hpp"

@@ -132,9 +132,6 @@ class buffer {
 
 namespace local {
 
-/// Whether the device has the kernels of reproducible meshes.
-template <class Device>
-inline constexpr bool sums_exactly = false;
 /// Whether it has products with operands stored as base::bfloat16.
 template <class Device>
 inline constexpr bool multiplies_bfloat16 = false;
@@ -143,6 +140,31 @@ template <class Device>
 inline constexpr bool multiplies_factors = false;
 
 }  // namespace local
+
+namespace memory {
+
+/// What a queue finds whose sums have the same bits however their terms are dealt to ranks (see
+/// partita::reproducible): the queue that it was made of.
+template <class Device>
+struct reproducible_sums {
+  device_queue<Device> beneath;
+};
+
+template <class Device>
+const reproducible_sums<Device>* reproducible_sums_of(const device_queue<Device>& q) {
+  return q.template find<reproducible_sums<Device>>();
+}
+
+/// To be called by every kernel whose results depend on how the terms of a sum are dealt to ranks. Throws
+/// error naming the operation on a queue whose sums may not.
+template <class Device>
+void refuse_reproducible(const device_queue<Device>& q, const char* operation) {
+  if (reproducible_sums_of(q) != nullptr)
+    base::throw_error<error>(
+        {operation, " is not available on a reproducible mesh: its sums depend on the mesh"});
+}
+
+}  // namespace memory
 
 namespace memory::detail {
 

@@ -127,8 +127,6 @@ namespace partita {
 using on_host::host;
 
 template <>
-inline constexpr bool local::sums_exactly<host> = true;
-template <>
 inline constexpr bool local::multiplies_bfloat16<host> = true;
 template <>
 inline constexpr bool local::multiplies_factors<host> = true;
@@ -150,12 +148,21 @@ class device_queue<host> {
   /// The extension of this type, or null.
   template <class Extension>
   Extension* find() const {
-    return extensions_->find<Extension>();
+    Extension* const own = own_.find<Extension>();
+    return own != nullptr ? own : extensions_->find<Extension>();
   }
   /// Replaces the extension of this type, if any.
   template <class Extension>
   Extension& extend(std::shared_ptr<Extension> extension) const {
     return extensions_->put(std::move(extension));
+  }
+  /// A copy with an extension that only its own copies share; all others it shares with this queue, those to
+  /// come, too.
+  template <class Extension>
+  device_queue with(std::shared_ptr<Extension> extension) const {
+    device_queue other(*this);
+    other.own_.put(std::move(extension));
+    return other;
   }
   /// No-op: host work completes before the call that runs it returns.
   void synchronize() const {}
@@ -171,6 +178,7 @@ class device_queue<host> {
  private:
   int threads_;
   std::shared_ptr<const on_host::host_memory> memory_ = std::make_shared<const on_host::host_memory>();
+  memory::detail::typed_values own_;
   std::shared_ptr<memory::detail::typed_values> extensions_ =
       std::make_shared<memory::detail::typed_values>();
 };

@@ -164,7 +164,7 @@ std::size_t chunk_bytes(const device_queue<Device>& q) {
 /// Whether products on this queue read factors of rows and columns in the place of values.
 template <class Device>
 bool reads_factors(const device_queue<Device>& q) {
-  return multiplies_factors<Device> && runs_whole(q);
+  return multiplies_factors<Device> && runs_whole(q) && memory::reproducible_sums_of(q) == nullptr;
 }
 
 }  // namespace local

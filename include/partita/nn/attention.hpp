@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "partita/algebra/ordered_attention.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/nn/owners_attention.hpp"
 #include "partita/nn/tiled_attention.hpp"
 
@@ -12,27 +12,11 @@ namespace partita::nn {
 
 namespace detail {
 
-/// A way to compute an attention, as nn::attention says.
-template <class T, class Device>
-class attention_way {
- public:
-  using matrix = dense<T, vertex_rows, Device>;
-
-  virtual ~attention_way() = default;
-
-  virtual void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) = 0;
-  virtual void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) = 0;
-  virtual algebra::coefficient_gradient form() const = 0;
-  virtual traffic predicted() const = 0;
-  virtual traffic predicted_forward() const = 0;
-  virtual global_index coefficients() const = 0;
-};
-
 /// That of Way, a class with these members.
 template <class T, class Device, class Way>
-class attention_by final : public attention_way<T, Device> {
+class attention_by final : public algebra::attention_way<T, Device> {
  public:
-  using typename attention_way<T, Device>::matrix;
+  using typename algebra::attention_way<T, Device>::matrix;
 
   template <class... A>
   explicit attention_by(const A&... arguments) : way_(arguments...) {}
@@ -85,15 +69,12 @@ bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const transfer
 
 /// The way of an attention on a device.
 template <class T, class Device>
-std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
-                                                             const attention_shape& shape,
-                                                             const spmm_options& options,
-                                                             algebra::coefficient_gradient form) {
+std::unique_ptr<algebra::attention_way<T, Device>> make_attention_way(
+    const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape, const spmm_options& options,
+    algebra::coefficient_gradient form) {
+  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(a.mesh()))
+    return verbs->make_attention(a, shape.scores(), shape.width, shape.hops);
   const transfer::in_edges<T, Device> rows(a);
-  if constexpr (local::sums_exactly<Device>)
-    if (a.mesh().reproducible())
-      return std::make_unique<attention_by<T, Device, algebra::ordered_attention<T, Device>>>(
-          a, rows, shape.scores(), shape.width, shape.hops);
   const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
   if (is_block && form == algebra::coefficient_gradient::owners)
     form = algebra::coefficient_gradient::automatic;
@@ -145,7 +126,7 @@ class attention {
 
  private:
   blocking features_;
-  std::unique_ptr<detail::attention_way<T, Device>> way_;
+  std::unique_ptr<algebra::attention_way<T, Device>> way_;
 };
 
 template <class T, class Device>

@@ -17,7 +17,7 @@ template <class T, class Device>
 sparse<T, dynamic_layout, Device> pattern_of_owners(const transfer::in_edges<T, Device>& rows,
                                                     symmetry kind) {
   const mesh<Device>& m = rows.mesh();
-  const mesh<Device> line(m.world(), {m.size(), 1, 1}, m.queue(), m.sums(), m.tile_entries());
+  const mesh<Device> line(m.world(), {m.size(), 1, 1}, m.queue(), m.tile_entries());
   std::vector<global_index> sizes;
   for (int rank = 0; rank < m.size(); ++rank)
     sizes.push_back(rows.vertices().block(vertex_rows.rows, m.shape().at(rank)).size());

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "partita/algebra/elementwise.hpp"
-#include "partita/base/exact_grid.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 
 namespace partita::nn {
 
@@ -36,7 +36,7 @@ class parameter {
   matrix& gradient() { return *gradient_; }
 
   /// For layers that compute the gradient as part of a larger one: how many elements are summed for it at
-  /// once on a reproducible mesh; none if it comes with that of another parameter.
+  /// once, where each gradient is (algebra::predicted_part); none if it comes with that of another parameter.
   void is_summed_as(std::optional<global_index> elements) { summed_ = elements; }
 
  private:
@@ -80,31 +80,17 @@ class parameters {
   matrix& gradients() { return *all_gradients_; }
 
   /// gradient = the sum over the ranks, for all matrices at once. Collective over the mesh. What travels: one
-  /// all-reduce of all parameter elements; nothing on a reproducible mesh, where weight_gradient_part and
-  /// column_sums_part have summed over the ranks already.
-  void sum_gradients() {
-    if (mesh_.size() > 1 && !mesh_.reproducible())
-      mesh_.along(partition::every_axis).all_reduce(gradients_.span());
-  }
-  /// What this rank receives in sum_gradients; on a reproducible mesh, where each gradient is summed, and its
-  /// grid found, as it is computed.
+  /// all-reduce of all parameter elements, see algebra::sum_parts.
+  void sum_gradients() { algebra::sum_parts(mesh_, gradients_.span()); }
+  /// What this rank receives in sum_gradients, and for the gradients as they are computed.
   traffic predicted() const {
-    if (!mesh_.reproducible()) return of_all_reduce(static_cast<global_index>(values_.size()));
-    traffic v;
+    traffic v = algebra::predicted_sum_of_parts<T>(mesh_, static_cast<global_index>(values_.size()));
     for (const parameter<T, Device>& p : list_)
-      if (p.summed_)
-        v += of_all_reduce(2) + of_all_reduce(mesh_.is_part() ? 1 : 0) +
-             of_all_reduce(base::exact_sums<T> * *p.summed_);
+      if (p.summed_) v += algebra::predicted_part<T>(mesh_, *p.summed_);
     return v;
   }
 
  private:
-  traffic of_all_reduce(global_index count) const {
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = count;
-    return received(op, mesh_.whole().rank(), mesh_.whole().size());
-  }
   void grow(buffer<T, Device>& b, std::size_t by) {
     buffer<T, Device> larger(mesh_.queue(), b.size() + by);
     copy(mesh_.queue(), std::span<const T>(b.span()), larger.span().first(b.size()));

@@ -43,9 +43,7 @@ class propagation final : public layer<T, Device> {
         teleport_(static_cast<T>(alpha)) {
     for (int i = 0; i < 3; ++i) states_.emplace_back(a.mesh(), inner_, a.col_blocking(), features_);
     const std::size_t chunks = b.options().split_chunks;
-    if (chunks < 2 || hops < 1 || partition::same_blocks(a.mesh().shape(), vertex_rows, inner_) ||
-        a.mesh().reproducible())
-      return;
+    if (chunks < 2 || hops < 1 || partition::same_blocks(a.mesh().shape(), vertex_rows, inner_)) return;
     if (algebra::row_chunks<T, Device>::fits(a)) forward_chunks_.emplace(*this, a, chunks);
     if (algebra::row_chunks<T, Device>::fits(transposed(a)))
       backward_chunks_.emplace(*this, transposed(a), chunks);

@@ -20,8 +20,8 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
                                  const training_options& options, propagation_matrix of) {
   const bool cut = options.mini_batch.cut_graph;
   const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
-  const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1}, m.queue(),
-                              m.sums());
+  const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
+                              m.queue());
   const graph_operators<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
   return sampling::graph<T>(graph.matrix_for(of, true));
 }

@@ -40,10 +40,12 @@ class block_steps {
            "with mean aggregation"});
     if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
     if (options.mini_batch.placement == sampling::placement::column)
-      comm::refuse_reproducible(alone, "placement column, of partial sums over the columns of X,");
-    if (!named_.on_blocks.aggregates) comm::refuse_reproducible(alone, "attention on sampled neighbours");
+      memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");
+    if (!named_.on_blocks.aggregates)
+      memory::refuse_reproducible(alone.queue(), "attention on sampled neighbours");
     if (options.mini_batch.sampler == batch_sampler::walks)
-      comm::refuse_reproducible(alone, "training on subgraphs of walks, which are those of a rank's roots,");
+      memory::refuse_reproducible(alone.queue(),
+                                  "training on subgraphs of walks, which are those of a rank's roots,");
     const sampling::block<T> none{0, 0, {0}, {}, {}};
     const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
     parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();

@@ -117,9 +117,9 @@ class mini_batch_trainer {
               iteration& to);
   void sample(iteration& of) {
     for (std::size_t k = 0; k < of.roots.size(); ++k) {
-      auto& sampled = mesh_.reproducible() ? together_ : of.samples[k];
+      auto& sampled = apart_ ? together_ : of.samples[k];
       (*sampler_)(of.roots[k], of.epoch, sampled);
-      if (mesh_.reproducible()) roots_apart(sampled, of.samples[k]);
+      if (apart_) roots_apart(sampled, of.samples[k]);
     }
   }
   void prepare(std::span<const global_index> batch, std::uint64_t epoch, iteration& to) {
@@ -129,9 +129,9 @@ class mini_batch_trainer {
   std::uint64_t step_number(std::uint64_t epoch, std::size_t batch) const {
     return (epoch - 1) * order_.iterations() + batch + 1;
   }
-  /// The sum of what all ranks have in `mine`, which each of them has already where sums are reproducible.
-  double of_all_ranks(double mine) const {
-    return mesh_.reproducible() ? mine : mesh_.world().all_reduce(mine);
+  double of_all_ranks(double part) const {
+    algebra::sum_host_parts(mesh_, std::span(&part, 1));
+    return part;
   }
   double train_epoch(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
@@ -141,6 +141,9 @@ class mini_batch_trainer {
   double sampled_score(io::split_part part, int epoch);
 
   mesh<Device> mesh_, alone_;
+  /// Whether micro-batches are cut from the whole batch, and each root's neighbourhood is computed apart, so
+  /// that what is rounded does not depend on the ranks: on a reproducible mesh.
+  bool apart_;
   const io::dataset& data_;
   training_options options_;
   policy policy_;
@@ -168,6 +171,7 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
                                                   const training_options& options, const policy& p)
     : mesh_(m),
       alone_(partita::mesh<Device>::alone(m)),
+      apart_(m.reproducible()),
       data_(data),
       options_(options),
       policy_(p),
@@ -196,9 +200,8 @@ void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, 
   };
   const auto& o = options_.mini_batch;
   const auto mean = o.sampler == batch_sampler::walks ? batch_mean::of_parts : batch_mean::of_roots;
-  const global_index most = mesh_.reproducible()
-                                ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, to)
-                                : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, to);
+  const global_index most = apart_ ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, to)
+                                   : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, to);
   result_.most_roots = std::max(result_.most_roots, most);
   to.epoch = epoch;
   to.samples.resize(to.roots.size());
@@ -217,7 +220,7 @@ void mini_batch_trainer<T, Device>::choose_placement() {
       cost.add(how, slots_[0].samples, home_);
     }
   result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
-  if (mesh_.reproducible())
+  if (apart_)
     std::erase_if(result_.candidates, [](const auto& k) { return k.first == sampling::placement::column; });
   result_.placement = std::ranges::min(result_.candidates, {}, [](const auto& k) { return k.second; }).first;
   result_.most_roots = 0;
@@ -290,7 +293,7 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
   }
   input.release();
   const auto gradients = steps_.gradients();
-  if (!mesh_.reproducible()) mesh_.along(partition::every_axis).all_reduce(gradients);
+  algebra::sum_parts(mesh_, gradients);
   if (learns_input()) x_gradient_->sum(input);
   return loss;
 }
@@ -316,22 +319,16 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     const comm::phase_scope phase(mesh_.ledger(), "training");
     iteration& now = slots_[i % slots_.size()];
     loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
-    if (mesh_.reproducible()) predicted_ += steps_.predicted();
+    predicted_ += steps_.predicted();
     optimizer_.step(steps_.parameters());
     if (!learns_input()) continue;
     predicted_ += x_gradient_->predicted(*inputs_[i % 2]);
     embedding_optimizer_.step(*x_, x_gradient_->rows(), x_gradient_->value());
   }
   const comm::phase_scope phase(mesh_.ledger(), "training");
-  comm::collective op;
-  op.kind = operation::all_reduce;
-  const auto reduced = [&](global_index elements) {
-    op.count = elements;
-    return received(op, mesh_.rank(), mesh_.size());
-  };
-  if (!mesh_.reproducible())
-    predicted_ +=
-        static_cast<global_index>(batches) * reduced(steps_.parameters().values().shape().cols) + reduced(1);
+  predicted_ += static_cast<global_index>(batches) *
+                    algebra::predicted_sum_of_parts<T>(mesh_, steps_.parameters().values().shape().cols) +
+                algebra::predicted_sum_of_parts<double>(mesh_, 1);
   return of_all_ranks(loss) / static_cast<double>(order_.size());
 }
 
@@ -376,7 +373,7 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
     input.release();
   }
   result_.most_roots = roots_before;
-  if (!mesh_.reproducible()) mesh_.world().all_reduce(counts);
+  algebra::sum_host_parts(mesh_, counts);
   return score_counts{counts[0], counts[1], static_cast<double>(all.size())}.score(data_.multi_label);
 }
 

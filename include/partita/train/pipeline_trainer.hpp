@@ -163,7 +163,7 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
       options_(options),
       optimizer_(options.learning_rate),
       epochs_(options.pipeline) {
-  comm::refuse_reproducible(m, "training on stages");
+  memory::refuse_reproducible(m.queue(), "training on stages");
   require_pipeline(options);
   const int stages = options.pipeline.stages;
   if (m.size() != stages * inside.size())

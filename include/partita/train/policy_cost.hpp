@@ -55,7 +55,7 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
   const bool ones = !edges.is_weighted() &&
                     (mean || (!edges.has_added_loops() &&
                               (matrix != propagation_matrix::weighted_self || options.epsilon == 0)));
-  if (!transfer::reads_factors(m) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
+  if (!local::reads_factors(m.queue()) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
   return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), std::move(counts.needed));
 }
 

@@ -62,11 +62,8 @@ class in_edges {
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return others;
   }
-  /// The halo of the rows in needed(), for matrices of `Number`.
-  template <class Number = T>
-  halo<Number, Device> make_halo() const {
-    return {mesh_, sources_, needed()};
-  }
+  /// The halo of the rows in needed().
+  halo<T, Device> make_halo() const { return {mesh_, sources_, needed()}; }
   /// The in-edges of own vertices, with columns renumbered to rows of a table of `h`.
   local::csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;

@@ -39,7 +39,6 @@ class row_sums {
 
   /// The sums for the rows of list c += g (size of the list x wanted columns). Local.
   void add(const row_requests& ids, std::size_t c, matrix_view<const T> g) {
-    comm::refuse_reproducible(mesh_, "scatter_add_rows");
     begin(ids);
     const row_owners& owners = ids.owners();
     for (int r = 0; r < owners.size(); ++r) {

@@ -79,12 +79,6 @@ class scaled_pattern {
   entry_factors factors_;
 };
 
-/// Whether products on this mesh read factors in the place of values. Local.
-template <class Device>
-bool reads_factors(const mesh<Device>& m) {
-  return !m.reproducible() && local::reads_factors(m.queue());
-}
-
 /// Whether tiles of this shape, in the form that it names, store factors: every rank's entries are `ones`,
 /// and factors are fewer than entries. Collective over the mesh. What travels: an all-reduce of two elements.
 template <class Device>
@@ -111,13 +105,13 @@ inline void require_factors(matrix_shape shape, const entry_factors& factors) {
 }
 
 /// The factors that tiles of these rows and columns store; nothing where they store values. Collective and
-/// what travels: see takes_factors, where reads_factors.
+/// what travels: see takes_factors, where local::reads_factors.
 template <class T, class Device>
 std::optional<local::tile_factors<T>> factors_of_tiles(const mesh<Device>& m,
                                                        std::optional<entry_factors> given, interval rows,
                                                        std::span<const interval> columns,
                                                        local::tile_shape shape, bool ones) {
-  if (!given || !reads_factors(m)) return {};
+  if (!given || !local::reads_factors(m.queue())) return {};
   shape.form = {true, !given->rows.empty(), !given->columns.empty()};
   if (!takes_factors(m, shape, ones)) return {};
   if constexpr (local::multiplies_factors<Device>) multiply_factors(m.queue(), T());

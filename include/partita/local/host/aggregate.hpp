@@ -177,6 +177,7 @@ inline local::csr_view<T> max_scatter_pattern(const device_queue<host>&, const l
 template <class T>
 inline void max_scatter(const device_queue<host>& q, local::input_csr<T> a,
                         matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
+  memory::refuse_reproducible(q, "max_scatter");
   local::require_product("max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   constexpr local_index line = 64 / sizeof(T);

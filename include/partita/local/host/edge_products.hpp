@@ -59,6 +59,7 @@ inline void rows(const product<T>& p, local_index begin, local_index end) {
 
 template <class T>
 inline void multiply(const device_queue<host>& q, const product<T>& p) {
+  memory::refuse_reproducible(q, "a product with edge values");
   with_instructions([&](auto instructions) {
     const auto sum = [&](const local::csr_view<T>& a, const matrix_view<T>& y, bool whole, local_index begin,
                          local_index end) {
@@ -121,6 +122,7 @@ template <class F, class T>
 inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
                                 local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                                 matrix_view<T> y) {
+  memory::refuse_reproducible(q, "edge_apply_multiply");
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   with_instructions([&](auto instructions) {
@@ -152,6 +154,7 @@ inline void edge_multiply_transposed(const device_queue<host>& q, const local::c
 template <class T>
 inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                      local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
+  memory::refuse_reproducible(q, "edge_dot");
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   const dot_detail::operands<T> p{a, s, y, x, beta, values};
   with_instructions([&](auto instructions) {

@@ -63,6 +63,7 @@ template <class T>
 inline void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
                          matrix_view<T> log_sum, local_index all_heads = 0) {
+  memory::refuse_reproducible(q, "edge_log_sum");
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_log_sum", a, heads, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
@@ -102,6 +103,7 @@ inline void gradient_of_softmax(const char* name, const device_queue<host>& q, c
                                 const local::csr_inverse_view& inverse, const matrix_view<const T>& row_dot,
                                 T beta, T* edges, const matrix_view<T>& dsource,
                                 const matrix_view<T>& dtarget) {
+  memory::refuse_reproducible(q, name);
   const local::csr_view<T> a = scores.a, columns = inverse.transposed<T>();
   const local_index heads = scores.heads;
   local::require_scores(name, a, heads, scores.source, scores.target);
@@ -160,6 +162,7 @@ inline void edge_softmax_gradient_of_rows(const device_queue<host>& q, local::in
 template <class T>
 inline void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
+  memory::refuse_reproducible(q, "edge_row_dot");
   local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
@@ -175,6 +178,7 @@ inline void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, loc
 template <class F, class T>
 inline void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
                           const local::scalar<T>* values, matrix_view<T> out) {
+  memory::refuse_reproducible(q, "edge_row_fold");
   local::require_row_values("edge_row_fold", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {

@@ -10,12 +10,15 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "partita/base/exact_grid.hpp"
+#include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/loss.hpp"
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/row_products.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -76,11 +79,11 @@ class factored_weight {
   std::vector<double> values_;
 };
 
-/// y(i, :) = clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) + bias).
-/// terms(i, visit) calls visit(k, x).
+/// y(i, :) = drop(clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) +
+/// bias)). terms(i, visit) calls visit(k, x).
 template <class T, class Terms>
 inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>& w, std::int64_t row_work,
-                          Terms terms, const T* bias, bool relu, T beta, matrix_view<T> y) {
+                          Terms terms, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
   for_rows(q.threads(), y.rows, row_work * w.cols(), [=, &w](local_index i) {
     for (local_index first = 0; first < w.cols(); first += strip) {
       const local_index width = std::min(strip, w.cols() - first);
@@ -95,11 +98,12 @@ inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>&
       T* const to = y.row_data(i) + first;
       for (local_index j = 0; j < width; ++j) {
         double z = sums[static_cast<std::size_t>(j)];
-        if (beta != T(0)) z = std::fma(double{beta}, double{to[j]}, z);
-        if (bias != nullptr) z += double{bias[first + j]};
-        to[j] = static_cast<T>(relu ? std::max(z, 0.0) : z);
+        if (e.beta != T(0)) z = std::fma(double{e.beta}, double{to[j]}, z);
+        if (e.bias != nullptr) z += double{e.bias[first + j]};
+        to[j] = static_cast<T>(e.relu ? std::max(z, 0.0) : z);
       }
     }
+    if (e.drop.drops()) elementwise_detail::dropped_rows<T>::of_row(e.drop, i, y.row_data(i), y.cols);
   });
 }
 
@@ -202,32 +206,38 @@ inline void exact_column_sums(const device_queue<host>&, matrix_view<T> x, Part 
     for (local_index j = 0; j < x.cols; ++j) sums[j] += part(static_cast<double>(x(i, j)));
 }
 
-/// y = clamp(x w + beta y + bias), or x w^T in place of x w, clamp(z) = max(z, 0) if relu is set; no bias if
-/// null. Each element is summed in double over the columns of x in their order. x is (m, k), w (k, n) or (n,
-/// k), y (m, n). Throws shape_error.
+/// Each element is summed in double over the columns of x in their order.
 template <class T>
-inline void ordered_gemm(const device_queue<host>& q, matrix_view<const T> x, local::input_view<T> w,
-                         bool transposed_w, const T* bias, bool relu, local::scalar<T> beta,
-                         matrix_view<T> y) {
-  const local::gemm_sizes checked("ordered_gemm", false, transposed_w, x, w, y);
-  exact_detail::multiply_rows<T>(
-      q, {w, transposed_w}, checked.k,
-      [=](local_index i, auto visit) {
-        for (local_index k = 0; k < x.cols; ++k) visit(k, x(i, k));
-      },
-      bias, relu, beta, y);
-}
-/// As above, for sparse x.
+class ordered_products final : public local::ordered_products<T, host> {
+ public:
+  using queue = device_queue<host>;
+
+  /// x is (m, k), w (k, n) or (n, k), y (m, n). Throws shape_error.
+  void multiply(const queue& q, matrix_view<const T> x, matrix_view<const T> w, bool transposed_w,
+                const local::spmm_epilogue<T>& e, matrix_view<T> y) const override {
+    const local::gemm_sizes checked("ordered_products", false, transposed_w, x, w, y);
+    exact_detail::multiply_rows<T>(
+        q, {w, transposed_w}, checked.k,
+        [=](local_index i, auto visit) {
+          for (local_index k = 0; k < x.cols; ++k) visit(k, x(i, k));
+        },
+        e, y);
+  }
+  void multiply(const queue& q, const local::csr_view<T>& x, matrix_view<const T> w,
+                const local::spmm_epilogue<T>& e, matrix_view<T> y) const override {
+    local::require_product("ordered_products", x, w, y, "x w");
+    exact_detail::multiply_rows<T>(
+        q, {w, false}, x.rows == 0 ? 0 : x.nonzeros() / x.rows,
+        [=](local_index i, auto visit) {
+          for (local_index e = x.offsets[i]; e < x.offsets[i + 1]; ++e) visit(x.columns[e], x.values[e]);
+        },
+        e, y);
+  }
+};
+
 template <class T>
-inline void ordered_gemm(const device_queue<host>& q, local::csr_view<T> x, local::input_view<T> w,
-                         const T* bias, bool relu, local::scalar<T> beta, matrix_view<T> y) {
-  local::require_product("ordered_gemm", x, w, y, "x w");
-  exact_detail::multiply_rows<T>(
-      q, {w, false}, x.rows == 0 ? 0 : x.nonzeros() / x.rows,
-      [=](local_index i, auto visit) {
-        for (local_index e = x.offsets[i]; e < x.offsets[i + 1]; ++e) visit(x.columns[e], x.values[e]);
-      },
-      bias, relu, beta, y);
+std::shared_ptr<local::ordered_products<T, host>> make_ordered_products(const device_queue<host>&) {
+  return std::make_shared<ordered_products<T>>();
 }
 
 /// As cross_entropy, but with the loss of each row in losses[i], 0 where labels[i] < 0. Throws shape_error.

@@ -20,6 +20,7 @@ namespace partita::on_host {
 template <class T>
 inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha,
                  local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
+  memory::refuse_reproducible(q, "gemm");
   const auto [m, n, k] = local::gemm_sizes("gemm", ta, tb, a, b, c);
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {

@@ -86,6 +86,7 @@ inline local_index first_largest(const T* x, local_index n) {
 template <class T>
 inline double cross_entropy(const device_queue<host>& q, local::input_view<T> logits,
                             const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
+  memory::refuse_reproducible(q, "cross_entropy");
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   return sum_by_blocks<double>(

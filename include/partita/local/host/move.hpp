@@ -113,6 +113,7 @@ inline void scatter_rows(const device_queue<host>& q, const local::scalar<T>* fr
 template <class T>
 inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
                                       std::span<const local_index> rows, matrix_view<T> to) {
+  memory::refuse_reproducible(q, "scatter_add_distinct_rows");
   const local_index count =
       base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};

@@ -100,6 +100,7 @@ inline double sum_runs(const device_queue<host>& q, local_index rows, local_inde
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements.
 template <class T>
 inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
+  memory::refuse_reproducible(q, "column_sums");
   reduction_detail::sum_columns(
       q, x.rows, x.cols, [=](local_index i, local_index j) { return static_cast<double>(x(i, j)); }, sums);
 }
@@ -109,6 +110,7 @@ inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* 
 template <class T>
 inline void column_dots(const device_queue<host>& q, local::input_view<T> x, local::input_view<T> y,
                         T* products) {
+  memory::refuse_reproducible(q, "column_dots");
   local::require_equal("column_dots", "x", local::shape_of(x), "y", local::shape_of(y));
   reduction_detail::sum_columns(
       q, x.rows, x.cols, [=](local_index i, local_index j) { return static_cast<double>(x(i, j)) * y(i, j); },
@@ -133,6 +135,7 @@ inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxi
 /// sum_ij x(i, j), accumulated in double. x is (m, n).
 template <class T>
 inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x) {
+  memory::refuse_reproducible(q, "sum");
   return static_cast<std::remove_const_t<T>>(
       reduction_detail::sum_runs(q, x.rows, x.cols, x.row_stride == x.cols,
                                  [=](local_index i, std::ptrdiff_t n) { return sum_of(x.row_data(i), n); }));
@@ -143,6 +146,7 @@ inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x)
 template <class T>
 inline std::remove_const_t<T> dot(const device_queue<host>& q, matrix_view<T> x,
                                   std::type_identity_t<matrix_view<T>> y) {
+  memory::refuse_reproducible(q, "dot");
   local::require_equal("dot", "x", local::shape_of(x), "y", local::shape_of(y));
   return static_cast<std::remove_const_t<T>>(reduction_detail::sum_runs(
       q, x.rows, x.cols, x.row_stride == x.cols && y.row_stride == y.cols,

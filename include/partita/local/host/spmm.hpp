@@ -69,6 +69,7 @@ template <class T, class X>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
                      const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y, const row_place* places = nullptr) {
+  memory::refuse_reproducible(q, name);
   local::require_product(name, a, x, y, "a x");
   const strip_detail::operands<T, X> p{a, x, fusion, y, places};
   if (a.values != nullptr || a.nonzeros() == 0)

@@ -91,6 +91,7 @@ inline void product<T, X>::operator()(const part& where) const {
 template <class T, class X>
 inline void multiply(const device_queue<host>& q, const local::csr_view<T>& a, const matrix_view<const X>& x,
                      T alpha, T beta, const matrix_view<T>& y) {
+  memory::refuse_reproducible(q, "spmm_transposed");
   local::require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
   constexpr std::int64_t grain = 16384;
   constexpr local_index line = 64 / sizeof(T);

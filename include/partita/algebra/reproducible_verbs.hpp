@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What verbs do on a reproducible mesh, by an object that its queue finds: a program without such a mesh
+/// does not compile it.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "partita/algebra/coefficient_gradient.hpp"
+#include "partita/algebra/dropout.hpp"
+#include "partita/matrix/dense.hpp"
+#include "partita/matrix/sparse.hpp"
+
+namespace partita {
+
+struct spmm_options;
+
+namespace algebra {
+
+struct score_shape;
+
+namespace detail {
+
+template <class Device>
+struct spmm_blocks;
+template <class T, class Stored>
+class product;
+
+}  // namespace detail
+
+/// The block of a matrix that a rank adds to a sum over ranks.
+template <class T, class Device>
+struct addends {
+  partita::mesh<Device> mesh;
+  axis_set axes;  ///< along which other ranks have other blocks
+  matrix_view<const T> block;
+  interval columns;
+  matrix_shape shape;  ///< of the matrix
+
+  template <layout L>
+  addends(const dense<T, L, Device>& x)
+      : mesh(x.mesh()), axes(x.layout().used()), block(x.local()), columns(x.col_range()), shape(x.shape()) {}
+};
+
+/// The gradient of a maximum over neighbours; see max_aggregation.
+template <class T, class Device>
+class max_gradient {
+ public:
+  virtual ~max_gradient() = default;
+  /// dh from dy: the winners' rows of the table are summed over all ranks. Collective over the mesh.
+  virtual void operator()(const local::csr_slices<T>& rows, matrix_view<const local_index> winners,
+                          matrix_view<const T> dy, matrix_view<T> dh) = 0;
+  virtual traffic predicted(global_index width) const = 0;
+};
+
+/// Sums of rows that are added in lists, as gather_rows_plan has them; see exact_row_sums.
+template <class T, class Device>
+class list_sums {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  virtual ~list_sums() = default;
+  virtual void assign(std::span<const std::vector<global_index>> lists) = 0;
+  virtual void add(std::size_t list, const matrix& g) = 0;
+  virtual const std::vector<global_index>& touched_rows() = 0;
+  virtual void take(matrix& g) = 0;
+  virtual traffic predicted() = 0;
+};
+
+/// A way to compute an attention, as nn::attention says.
+template <class T, class Device>
+class attention_way {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  virtual ~attention_way() = default;
+  virtual void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) = 0;
+  virtual void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) = 0;
+  virtual coefficient_gradient form() const = 0;
+  virtual traffic predicted() const = 0;
+  virtual traffic predicted_forward() const = 0;
+  virtual global_index coefficients() const = 0;
+};
+
+/// Sums with the same bits under every arrangement. Members that sum are collective over mesh::whole; what
+/// travels in each, beside what its verb says: predicted_sum of its elements in the place of an all-reduce.
+template <class T, class Device>
+class reproducible_verbs {
+ public:
+  using mesh = partita::mesh<Device>;
+  using vertex_block = dense<T, vertex_rows, Device>;
+  using weights = dense<T, replicated, Device>;
+
+  virtual ~reproducible_verbs() = default;
+
+  /// The sum of all elements.
+  virtual double sum(const addends<T, Device>& x) const = 0;
+  /// The sums of the columns, in `sums` (f).
+  virtual void column_sums(const addends<T, Device>& x, std::span<T> sums) const = 0;
+  /// dw = X^T G. X is given as the slices of its transpose, or dense.
+  virtual void inner(const vertex_block& x, const vertex_block& g, weights& dw) const = 0;
+  virtual void inner(const local::csr_slices<T>& x, const vertex_block& g, weights& dw) const = 0;
+  /// As the kernel cross_entropy, summed over the ranks.
+  virtual double cross_entropy(const vertex_block& logits, const local_index* labels, T scale,
+                               vertex_block& gradient) const = 0;
+  /// What this rank receives for the sums of so many elements.
+  virtual traffic predicted_sum(const mesh& m, global_index elements) const = 0;
+
+  /// `terms`: at most so many make an element of Y.
+  virtual std::unique_ptr<detail::product<T, T>> make_product(
+      const detail::spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
+      const spmm_options& options, global_index terms) const = 0;
+  /// `sources`, `needed`: of the halo of a table of rows; `terms` as above.
+  virtual std::unique_ptr<max_gradient<T, Device>> make_max_gradient(const mesh& m, const blocking& sources,
+                                                                     const std::vector<global_index>& needed,
+                                                                     global_index terms) const = 0;
+  virtual std::unique_ptr<list_sums<T, Device>> make_list_sums(
+      const dense<T, dynamic_layout, Device>& x) const = 0;
+  virtual std::unique_ptr<attention_way<T, Device>> make_attention(const sparse<T, dynamic_layout, Device>& a,
+                                                                   const score_shape& shape,
+                                                                   local_index head_width,
+                                                                   int hops) const = 0;
+};
+
+/// Those of a reproducible mesh; null of others.
+template <class T, class Device>
+const reproducible_verbs<T, Device>* reproducible_verbs_of(const mesh<Device>& m) {
+  return m.queue().template find<reproducible_verbs<T, Device>>();
+}
+
+/// What this rank receives for a sum over all ranks of so many numbers.
+template <class T, class Device>
+traffic predicted_sum(const mesh<Device>& m, global_index elements) {
+  if (const auto* const verbs = reproducible_verbs_of<T>(m)) return verbs->predicted_sum(m, elements);
+  comm::collective op;
+  op.kind = operation::all_reduce;
+  op.count = elements;
+  return received(op, m.rank(), m.size());
+}
+
+/// Verbs whose result is this rank's part of a sum (weight_gradient_part, column_sums_part, and what is
+/// computed on mesh::alone) give all of it on a reproducible mesh. `parts` = their sums, on either.
+/// Collective over the mesh. What travels: an all-reduce, or nothing on a reproducible mesh.
+template <class Device, class Values>
+void sum_parts(const mesh<Device>& m, Values&& parts) {
+  if (m.size() > 1 && !m.reproducible()) m.along(partition::every_axis).all_reduce(parts);
+}
+/// The same for numbers in host memory.
+template <class Device, class Values>
+void sum_host_parts(const mesh<Device>& m, Values&& parts) {
+  if (m.size() > 1 && !m.reproducible()) m.world().all_reduce(parts);
+}
+/// What this rank receives for so many elements: in sum_parts, and in the verb that gives them.
+template <class T, class Device>
+traffic predicted_sum_of_parts(const mesh<Device>& m, global_index elements) {
+  return m.reproducible() ? traffic{} : predicted_sum<T>(m, elements);
+}
+template <class T, class Device>
+traffic predicted_part(const mesh<Device>& m, global_index elements) {
+  return m.reproducible() ? predicted_sum<T>(m, elements) : traffic{};
+}
+
+}  // namespace algebra
+
+}  // namespace partita
