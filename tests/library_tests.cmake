@@ -25,7 +25,7 @@ partita_add_tests(row_order_tests TESTS local/host/row_order local/host/tuned_sp
 partita_add_test(local/host_gemm OPTIMIZED LABELS threads)
 partita_add_test(local/host_widths OPTIMIZED LABELS threads)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
-partita_add_tests(far_spmm_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED LABELS threads)
+partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED LABELS threads)
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)

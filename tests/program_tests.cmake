@@ -31,6 +31,14 @@ partita_use(examples_together mpi json)
 target_link_libraries(examples_together PRIVATE partita::compiled)
 target_compile_options(examples_together PRIVATE -include partita/compiled/host.hpp)
 
+# How many calls a product is away from its loop. (A trace of calls needs functions that are not inlined.)
+add_executable(call_walk programs/call_walk.cpp)
+target_link_libraries(call_walk PRIVATE partita::partita ${CMAKE_DL_LIBS})
+target_compile_options(call_walk PRIVATE -O0 -finstrument-functions)
+set_target_properties(call_walk PROPERTIES ENABLE_EXPORTS ON)
+add_test(NAME call_walk COMMAND call_walk ${PROJECT_SOURCE_DIR}/docs/design.md)
+set_tests_properties(call_walk PROPERTIES LABELS example TIMEOUT 60)
+
 # The pictures of the docs are those that the library draws.
 set_target_properties(draw_policies PROPERTIES EXCLUDE_FROM_ALL OFF)
 foreach(picture "" gemm row_1d replicated_1_5d grid_2d split_3d feature_column feature_row vertex_rows)

@@ -28,7 +28,7 @@ void add_up(const matrix& x, dense<double, replicated, host>& sums) {
     for (local_index j = 0; j < x.local().cols; ++j) sums.local()(0, j) += x.local()(i, j);
   x.mesh().along(x.layout().used()).all_reduce(sums.values());
 }
-void neighbours(const sparse<double, dynamic_layout, host>& a, const matrix& x, matrix& y) {
+void neighbours(const partita::sparse<double, dynamic_layout, host>& a, const matrix& x, matrix& y) {
   for (const auto& part : a.local()->parts(0))
     spmm(x.mesh().queue(), part.entries, x.local(), 0.0, part.rows_of(y.local()));
 }

@@ -39,18 +39,33 @@ template <class T, class Device, class Stored>
 class staged_product final : public product<T, Stored> {
  public:
   explicit staged_product(product_stages<T, Device, T, Stored> stages)
-      : stages_(std::move(stages)), product_(stages_.plan().options().row_order) {}
+      : stages_(std::move(stages)),
+        product_(stages_.plan().options().row_order, stages_.plan().blocks_stay()) {}
 
   void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e) override {
     const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
-    std::size_t number = 0, left = stages_.plan().rows_of_tiles();
+    [[maybe_unused]] std::size_t number = 0;
+    std::size_t left = stages_.plan().rows_of_tiles();
     stages_.for_stages(
         x, stages_.begin(y), e.beta, [&](std::size_t, const auto& part, auto from, T beta, auto to) {
           // The last product added to a row of y has the end of the epilogue.
           local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
           left -= static_cast<std::size_t>(part.entries.rows);
           fusion.beta = beta;
-          multiply(number++, part, from, fusion, to);
+          const bool goes = stages_.plan().sums_go();
+          if constexpr (!std::is_same_v<Stored, T>) {  // addressed where it is
+            if (goes)
+              spmm_transposed(queue(), part.entries, from, fusion.alpha, beta, to);
+            else
+              spmm_fused(queue(), part.entries, from, fusion, to);
+          } else if (goes) {
+            local::chunked::spmm_transposed(queue(), passes_, number++, part.entries, from, fusion.alpha,
+                                            beta, to, part.first_row > 0);
+          } else {
+            local::chunked::spmm_fused(
+                queue(), passes_, number++, part.entries, from, fusion, to,
+                [&] { product_(queue(), part.entries, from, fusion, to); }, part.first_row > 0);
+          }
         });
     stages_.finish(y);
   }
@@ -65,29 +80,6 @@ class staged_product final : public product<T, Stored> {
 
  private:
   const device_queue<Device>& queue() const { return stages_.queue(); }
-
-  /// y = the epilogue of the product of part `number` of a call.
-  void multiply([[maybe_unused]] std::size_t number, const local::csr_slice<T>& part,
-                matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
-    const auto multiply_near = [&] {
-      if constexpr (std::is_same_v<Stored, T>)
-        if (stages_.plan().blocks_stay()) return product_(queue(), part.entries, x, e, y);
-      spmm_fused(queue(), part.entries, x, e, y);
-    };
-    if constexpr (std::is_same_v<Stored, T>) {
-      const bool later_part = part.first_row > 0;
-      if (stages_.plan().sums_go())
-        local::chunked::spmm_transposed(queue(), passes_, number, part.entries, x, e.alpha, e.beta, y,
-                                        later_part);
-      else
-        local::chunked::spmm_fused(queue(), passes_, number, part.entries, x, e, y, multiply_near,
-                                   later_part);
-    } else if (stages_.plan().sums_go()) {
-      spmm_transposed(queue(), part.entries, x, e.alpha, e.beta, y);
-    } else {
-      multiply_near();
-    }
-  }
 
   product_stages<T, Device, T, Stored> stages_;
   local::tuned_spmm<T, Device> product_;

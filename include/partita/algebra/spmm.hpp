@@ -90,6 +90,7 @@ class spmm_plan {
                   std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
     require(x, y);
+    if (!change_.travels()) return (*product_)(x.local(), y.local(), {});
     multiply(x.local(), {}, y.local());
   }
   /// y = alpha A x + beta y; beta = 0 overwrites y. See below.

@@ -4,7 +4,6 @@
 /// device in the namespace of its tag, found by argument-dependent lookup. `tests/reference` has serial
 /// reference implementations with the same names and arguments, without the queue.
 
-#include "partita/local/exact.hpp"
 #include "partita/local/host/kernels.hpp"
 #include "partita/local/move.hpp"
 #include "partita/local/pass.hpp"

@@ -114,10 +114,13 @@ class entry_passes {
   void operator()(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
                   const pass_options& with, const F& f, const X&... x) {
     const std::array<operand, sizeof...(X)> operands{x...};
-    run(q, pass_of<X...>(number, a, with), operands, [&](const chunk& c) {
+    const auto kernel = [&](const chunk& c) {
       [&]<std::size_t... I>(std::index_sequence<I...>) { f(edge_chunk<T>(c), X::view_of(c.operands[I])...); }
       (std::make_index_sequence<sizeof...(X)>());
-    });
+    };
+    const entry_pass<Device> pass = pass_of<X...>(number, a, with);
+    if (auto* const far = far_of(q)) return far->by_entries(q, plans_, pass, operands, kernel);
+    kernel({.operands = operands.data(), .entries = pass.a});
   }
 
   /// The inverse of a, made when first asked for: for calls in which nothing is far.
@@ -162,11 +165,6 @@ class entry_passes {
     else if constexpr ((X::gathers || ...))
       p.kernels = &kernels::gathering;
     return p;
-  }
-  void run(const device_queue<Device>& q, const entry_pass<Device>& p, std::span<const operand> x,
-           base::function_reference<void(const chunk&)> kernel) {
-    if (auto* const far = far_of(q)) return far->by_entries(q, plans_, p, x, kernel);
-    kernel({.operands = x.data(), .entries = p.a});
   }
 
   std::shared_ptr<void> plans_;

@@ -20,7 +20,8 @@ enum class row_order : std::uint8_t { automatic, natural, clustered };
 template <class T, class Device>
 class tuned_spmm {
  public:
-  explicit tuned_spmm(local::row_order = local::row_order::automatic) {}
+  /// `repeats`: whether its blocks stay in memory and are multiplied again; else it is the kernel spmm_fused.
+  explicit tuned_spmm(local::row_order = local::row_order::automatic, bool /*repeats*/ = true) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<Device>& q, local::csr_view<T> a,

@@ -28,12 +28,13 @@ template <class T>
 class tuned_spmm<T, cuda_device> {
  public:
   /// Rows keep their order.
-  explicit tuned_spmm(local::row_order = local::row_order::automatic) {}
+  explicit tuned_spmm(local::row_order = local::row_order::automatic, bool repeats = true)
+      : repeats_(repeats) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
                   const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
-    if (fusion.alpha != 1 || fusion.has_activation()) return spmm_fused(q, a, x, fusion, y);
+    if (!repeats_ || fusion.alpha != 1 || fusion.has_activation()) return spmm_fused(q, a, x, fusion, y);
     const T beta = fusion.beta;
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
@@ -106,6 +107,7 @@ class tuned_spmm<T, cuda_device> {
     if (!chosen.by_library) chosen.plan = nullptr;
   }
 
+  bool repeats_;
   std::map<key_type, choice> choices_;
 };
 

@@ -24,15 +24,16 @@ namespace partita::local {
 template <class T>
 class tuned_spmm<T, on_host::host> {
  public:
-  explicit tuned_spmm(local::row_order order = local::row_order::automatic) : order_(order) {}
+  explicit tuned_spmm(local::row_order order = local::row_order::automatic, bool repeats = true)
+      : order_(repeats ? order : local::row_order::natural) {}
 
   /// See the kernel spmm_fused.
   void operator()(const device_queue<on_host::host>& q, local::csr_view<T> a, local::input_view<T> x,
                   const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
     local::require_product("spmm", a, x, y, "a x");
     const on_host::ordered_rows* const rows = find(q, a, x.cols);
-    if (rows == nullptr) return spmm_fused(q, a, x, fusion, y);
-    on_host::spmm_detail::multiply<T>("spmm", q, rows->of(a), x, fusion, y, rows->places());
+    on_host::spmm_detail::multiply<T>("spmm", q, rows == nullptr ? a : rows->of(a), x, fusion, y,
+                                      rows == nullptr ? nullptr : rows->places());
   }
 
   /// Bias, relu and dropout are as fast in the same pass.
