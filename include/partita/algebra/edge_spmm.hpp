@@ -127,7 +127,7 @@ class transposed_edge_spmm_plan {
   explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like) {
     const auto& other = *like.schedule_;
     schedule_ = std::make_unique<detail::edge_schedule<T, Device>>(
-        other.pattern(), other.operands(), other.features(), other.heads(), row_exchange::full,
+        other.pattern(), other.operands(), other.features(), other.heads(), row_exchange::automatic,
         detail::row_flow::sums_go);
     const auto& q = schedule_->stages().queue();
     const auto& tiles = schedule_->stages().plan().a();

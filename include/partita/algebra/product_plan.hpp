@@ -29,7 +29,8 @@ template <class T, class Device>
 class product_plan {
  public:
   /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
-  /// so that Y is traversed twice at any number of ranks. `bytes`: of a number that travels along row.
+  /// so that Y is traversed twice at any number of ranks. With given values there is one chunk, and where
+  /// sums go whole sub-blocks do. `bytes`: of a number that travels along row.
   product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                spmm_options options, entry_values values, std::size_t bytes);
 
@@ -107,7 +108,10 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
                                       spmm_options options, entry_values values, std::size_t bytes)
     : blocks_(blocks), a_(std::move(a)) {
   const auto& m = blocks_.m;
-  if (values == entry_values::given) options.chunks = 1;
+  if (values == entry_values::given) {
+    options.chunks = 1;
+    if (sums_go()) options.rows = row_exchange::full;
+  }
   const bool merges =
       values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
   const spmm_cost<T, Device> cost(blocks_, *a_, merges);

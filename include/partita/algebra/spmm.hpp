@@ -54,7 +54,7 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// merged. Operands in far memory pass through the window of the queue in chunks of A's rows; the first call
 /// makes a copy of A's structure, in these chunks, for each combination of operands that are far, and throws
 /// budget_error where the window does not hold an entry with its rows twice. On a reproducible mesh they are
-/// addressed where they are, and sums travel as doubles, see staged_product. An X of base::bfloat16 for A and
+/// addressed where they are, and sums travel as doubles, see exact_product. An X of base::bfloat16 for A and
 /// Y of float, on the host, travels as such, in 2 bytes for each of the same words; sums are of float
 /// throughout, with the bits that the floats of X give; where such an X or A is far, they are addressed where
 /// they are. Throws error for such an X on a reproducible mesh, and shape_error naming shapes and layouts
