@@ -42,7 +42,7 @@ struct model_options {
   std::size_t split_chunks = 1;
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
   /// Of the outputs of hidden layers; see nn::sequential.
-  recomputation recompute = recomputation::automatic;
+  recomputation recompute = recomputation::never;
 };
 
 namespace detail {

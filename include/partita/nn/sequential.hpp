@@ -174,7 +174,7 @@ class sequential final : public layer<T, Device> {
     if (steps_.back().after != nullptr) push(std::make_unique<detail::copy_layer<T, Device>>(width()));
     steps_.back().after = std::move(l);
   }
-  bool recomputes() const { return computes_again(builder_.options().recompute); }
+  bool recomputes() const { return builder_.options().recompute == recomputation::always; }
   /// Makes h, after the dropout in front, the input of the first step.
   void read(const algebra::operand<T, Device>& h) {
     input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;
@@ -189,12 +189,11 @@ class sequential final : public layer<T, Device> {
     const bool last = l + 1 == steps_.size();
     if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
     matrix& out = last ? *output_ : *s.out;
-    std::optional<pass> fusing;
-    if (s.after != nullptr) fusing = s.after->fused_into(*pass_);
-    if (!fusing) fusing = pass_->alone();
-    s.work->forward(in, out, *fusing);
+    const auto fusing = s.after == nullptr ? std::nullopt : s.after->fused_into(*pass_);
+    const pass offered = fusing.value_or(pass_->alone());
+    s.work->forward(in, out, offered);
     if (s.after == nullptr) return;
-    if (fusing->fused && s.after->fused_into(*pass_))
+    if (fusing && offered.fused)
       s.after->skip(*pass_);
     else
       s.after->forward(out, *pass_);
