@@ -8,19 +8,23 @@ using namespace partita;
 
 template <class T, class Device>
 class tagcn_conv final : public nn::layer<T, Device> {
+  using nn::layer<T, Device>::here;  // the builder of this layer
+
  public:
   using typename nn::layer<T, Device>::matrix;
 
   tagcn_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out, int hops,
              const nn::builder<T, Device>& b)
-      : input_(b.input()), a_(a, vertex_rows, b.columns(in)), at_(transposed(a), vertex_rows, b.columns(in)) {
+      : nn::layer<T, Device>(b),
+        a_(here().product(a, in, hops)),
+        at_(here().transposed_product(a, in, here().input() == nn::layer_input::varying ? hops : 0)) {
     for (int k = 0; k <= hops; ++k) terms_.push_back({b.glorot("W", {in, out}), b.rows(in), b.rows(in)});
   }
   void forward(const algebra::operand<T, Device>& h, matrix& z, const nn::pass&) override {
     copy(h, terms_[0].power);
     gemm(terms_[0].power, terms_[0].weight.value(), z);  // H W_0 (n, out)
     for (std::size_t k = 1; k < terms_.size(); ++k) {
-      a_(terms_[k - 1].power, terms_[k].power);                         // A^k H (n, in)
+      (*a_)(terms_[k - 1].power, terms_[k].power);                      // A^k H (n, in)
       gemm(terms_[k].power, terms_[k].weight.value(), z, {.beta = 1});  // + A^k H W_k (n, out)
     }
   }
@@ -29,24 +33,19 @@ class tagcn_conv final : public nn::layer<T, Device> {
       auto& [weight, power, d] = terms_[k];
       algebra::weight_gradient_part(power, dz, weight.gradient());  // (A^k H)^T dZ (in, out)
       if (dh == nullptr) continue;
-      if (k + 1 < terms_.size()) at_(terms_[k + 1].d, d);                         // A^T d_(k+1) (n, in)
+      if (k + 1 < terms_.size()) (*at_)(terms_[k + 1].d, d);                      // A^T d_(k+1) (n, in)
       gemm(dz, transposed(weight.value()), d, T(k + 1 < terms_.size() ? 1 : 0));  // + dZ W_k^T (n, in)
     }
     if (dh != nullptr) copy(terms_[0].d, *dh);
   }
   global_index width() const override { return terms_[0].weight.shape().cols; }
-  traffic predicted() const override {
-    const traffic back = input_ == nn::layer_input::varying ? at_.predicted() : traffic{};
-    return static_cast<global_index>(terms_.size() - 1) * (a_.predicted() + back);
-  }
 
  private:
   struct term {
     nn::parameter<T, Device>& weight;
     matrix power, d;  // A^k H, and d loss / d power
   };
-  nn::layer_input input_;  // queried before the first parameter is created
-  spmm_plan<T, Device> a_, at_;
+  std::shared_ptr<nn::graph_product<T, Device>> a_, at_;  // shared with other layers of this width
   std::vector<term> terms_;
 };
 

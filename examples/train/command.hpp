@@ -30,7 +30,6 @@ inline bool keeps_window(partita::nn::chunk_history history) {
 }
 
 inline const value_names<partita::nn::recomputation> recomputation_names{
-    {"auto", partita::nn::recomputation::automatic},
     {"always", partita::nn::recomputation::always},
     {"never", partita::nn::recomputation::never},
 };

@@ -22,11 +22,11 @@ TEST_CASE("Glorot fills the interval and does not depend on ranks") {
 
 TEST_CASE("parameters keep their values and their place when others are added, and are named one by one") {
   const host_builder b(alone(), blocking::even(7, {1, 1, 1}, nesting::rows));
-  CHECK(b.input() == nn::layer_input::constant);
+  CHECK(b.layer().input() == nn::layer_input::constant);
   b.vary_input();
-  CHECK(b.input() == nn::layer_input::no_gradient);
+  CHECK(b.layer().input() == nn::layer_input::no_gradient);
   auto& first = b.filled("W", {2, 2}, 3);
-  CHECK(b.input() == nn::layer_input::varying);
+  CHECK(b.layer().input() == nn::layer_input::varying);
   auto& second = b.decaying(0.5).filled("W", {1, 3}, 4);
   auto& last = b.named("last").filled("W", {1, 1}, 5);
   CHECK(first.name() == "W0");

@@ -2,6 +2,7 @@
 #pragma once
 /// What layers are constructed with.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -12,8 +13,10 @@
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/base/random.hpp"
 #include "partita/nn/graph_product.hpp"
+#include "partita/nn/input_product.hpp"
 #include "partita/nn/parameters.hpp"
 #include "partita/nn/recomputation.hpp"
+#include "partita/nn/recorded_plans.hpp"
 
 namespace partita::nn {
 
@@ -39,7 +42,7 @@ struct model_options {
   std::size_t split_chunks = 1;
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
   /// Of the outputs of hidden layers; see nn::sequential.
-  recomputation recompute = recomputation::automatic;
+  recomputation recompute = recomputation::never;
 };
 
 namespace detail {
@@ -68,11 +71,18 @@ struct skip_connection {
               last_read = 0;  ///< parameters of the model made before it, and before its last reader
 };
 
+/// How A H W is evaluated.
+struct product_order {
+  bool aggregates_first;  ///< (A H) W, not A (H W)
+  bool narrow_backward;   ///< backward propagates dZ W^T, not dZ
+};
+
 /// Passed to layer constructors: creates their parameters and matrices, the products with the graph, and
 /// tracks the properties of each layer's input. A handle: copies share the parameters. Construct the layers
 /// of a model in order; until the first parameter is created, no input needs a gradient, unless that of the
-/// model is learned. A builder with the parameters of an earlier model hands these out again, one after the
-/// other, so that the layers of both share them.
+/// model is learned. Products and plans are handed out by the builder of one layer, layer::here(). A builder
+/// with the parameters of an earlier model hands these out again, one after the other, so that the layers of
+/// both share them.
 template <class T, class Device>
 class builder {
  public:
@@ -102,6 +112,22 @@ class builder {
     builder b = *this;
     b.decay_ = decay;
     return b;
+  }
+
+  /// The builder of one layer, or of one inside the layer whose builder this is. It keeps what the next
+  /// layer's input needs, whatever parameters the layer makes, and records the plans that it hands out.
+  builder layer() const {
+    builder b = *this;
+    b.input_ = state_->input;
+    b.plans_ = std::make_shared<recorded_plans>();
+    if (plans_) recorded_plans::put(b.plans_, plans_);
+    return b;
+  }
+  /// What the layer's plans receive. Throws error, as all that hand out plans do, where this is not the
+  /// builder of a layer.
+  const std::shared_ptr<recorded_plans>& plans() const {
+    if (!plans_) throw error("a plan is handed out by the builder of a layer, nn::layer::here()");
+    return plans_;
   }
 
   /// From now on, products with the graph are these.
@@ -148,17 +174,50 @@ class builder {
     return shared;
   }
 
-  /// Y = A X and Y = A^T X for the next layer, with X and Y of so many columns; `of_input`: X is the input of
-  /// the model. Layers of one width share a product. Collective over the mesh.
+  /// Y = A X, in forward, and Y = A^T X, in backward, `times` times each, with X and Y of `width` columns.
+  /// Layers of one width share a product. Z then has the rows of A. Collective over the mesh.
   std::shared_ptr<graph_product<T, Device>> product(const sparse<T, dynamic_layout, Device>& a,
-                                                    const blocking& of_columns, bool of_input) const {
-    if (state_->products) return state_->products->of_matrix(of_columns, of_input);
-    return state_->planned(a, of_columns, options().products, options().operands);
+                                                    global_index width, global_index times = 1) const {
+    return forward_product(a, width, {times, 0}, false);
   }
   std::shared_ptr<graph_product<T, Device>> transposed_product(const sparse<T, dynamic_layout, Device>& a,
-                                                               const blocking& of_columns) const {
-    if (state_->products) return state_->products->of_transpose(of_columns);
-    return state_->planned(transposed(a), of_columns, options().products, options().operands);
+                                                               global_index width,
+                                                               global_index times = 1) const {
+    auto made = state_->products
+                    ? state_->products->of_transpose(columns(width))
+                    : state_->planned(transposed(a), columns(width), options().products, options().operands);
+    plans()->add(made, {0, times});
+    return made;
+  }
+  /// Y = A H for the layer's input H, to be kept by an input_product.
+  std::shared_ptr<graph_product<T, Device>> product_of_input(const sparse<T, dynamic_layout, Device>& a,
+                                                             global_index width) const {
+    return forward_product(a, width, {uses_of_input().forward, 0}, input() != layer_input::varying);
+  }
+  /// A plan of another kind, made from `a` and what follows it.
+  template <class Plan, class... From>
+  std::shared_ptr<Plan> plan(plan_uses uses, const sparse<T, dynamic_layout, Device>& a,
+                             From&&... from) const {
+    auto made = std::make_shared<Plan>(a, std::forward<From>(from)...);
+    plans()->add(made, uses);
+    if (!(a.row_blocking() == a.col_blocking())) plans()->set_rows(a.row_blocking());
+    return made;
+  }
+  /// The uses of a plan that is applied to the layer's input: in forward unless an input_product keeps what
+  /// it gave, in backward where the input needs a gradient.
+  plan_uses uses_of_input() const {
+    return {input() == layer_input::constant ? 0 : 1, input() == layer_input::varying ? 1 : 0};
+  }
+
+  /// How Z = A H W, H the layer's input (n x in), communicates less per epoch. A (H W) propagates `out`
+  /// columns forward and backward; (A H) W propagates `in` columns forward (once, for a constant H, unless it
+  /// is sparse and wide, since A H is dense) and, when H needs a gradient, the smaller of `in` and `out`
+  /// backward. Under model_options::sampled the first layer is evaluated as (A H) W, and on a reproducible
+  /// mesh others are where in < out, whatever block of a sample a rank has.
+  product_order cheaper_order(const sparse<T, dynamic_layout, Device>& a, global_index in,
+                              global_index out) const {
+    const bool aggregates = prefers_aggregation(a, in, out);
+    return {aggregates, aggregates && (in < out || (options().sampled && input() == layer_input::varying))};
   }
 
   /// A new matrix of so many columns that later layers read beside their input.
@@ -172,9 +231,11 @@ class builder {
   /// All of them.
   const std::vector<std::shared_ptr<skip_connection<T, Device>>>& skips() const { return state_->skips; }
 
-  /// Properties of the next layer's input. Query before creating the layer's first parameter: after that
-  /// every input needs a gradient.
-  layer_input input() const { return state_->input; }
+  /// Properties of the layer's input. Throws error where this is not the builder of a layer.
+  layer_input input() const {
+    (void)plans();
+    return input_;
+  }
   /// Declares that a layer without parameters changes its input from epoch to epoch.
   void vary_input() const {
     if (state_->input == layer_input::constant) state_->input = layer_input::no_gradient;
@@ -231,6 +292,31 @@ class builder {
     return {p, false};
   }
 
+  std::shared_ptr<graph_product<T, Device>> forward_product(const sparse<T, dynamic_layout, Device>& a,
+                                                            global_index width, plan_uses uses,
+                                                            bool of_input) const {
+    auto made = state_->products ? state_->products->of_matrix(columns(width), of_input)
+                                 : state_->planned(a, columns(width), options().products, options().operands);
+    plans()->add(made, uses);
+    plans()->set_rows(a.row_blocking());
+    return made;
+  }
+  bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
+                           global_index out) const {
+    const bool varies = input() == layer_input::varying, constant = input() == layer_input::constant;
+    if (options().sampled)
+      return !varies || (a.mesh().reproducible() ? in < out : multiplies_less(a, in, out));
+    constexpr global_index few = 64;  // columns of a sparse H whose product may be dense
+    if (constant && options().sparse_input && in > few) return false;
+    return (constant ? 0 : in) + (varies ? std::min(in, out) : 0) < 2 * out;
+  }
+  /// Whether (A H) W multiplies less than A (H W), forward and backward.
+  static bool multiplies_less(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out) {
+    const auto entries = static_cast<global_index>(a.local()->nonzeros);
+    const auto [rows, cols] = a.shape();
+    return 3 * rows * in * out + 2 * entries * in < 3 * cols * in * out + 2 * entries * out;
+  }
+
   /// The set of parameter `number`, which becomes its number there.
   nn::parameters<T, Device>& set_of(std::size_t& number) const {
     const auto n = static_cast<global_index>(number);
@@ -245,6 +331,8 @@ class builder {
   }
 
   std::shared_ptr<state> state_;
+  std::shared_ptr<recorded_plans> plans_;
+  layer_input input_ = layer_input::varying;
   std::optional<std::string> suffix_;
   double decay_ = 0;
 };

@@ -17,36 +17,43 @@ struct weight_names {
 struct pass {
   bool training = false;
   std::uint64_t epoch = 0;
-  /// Fuse the next layer's Z = max(Z, 0), and a dropout behind; only for layers with fuses_relu().
+  /// What epilogue_of fuses into the layer: Z = max(Z, 0), and a dropout behind.
   bool relu = false;
   dropout_mask drop = {};
   /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
   const global_index* vertices = nullptr;
+  /// Whether epilogue_of was called: what was to be fused then is.
+  mutable bool fused = false;
 
   /// The same pass, with what is fused into it, or nothing.
   pass fusing(bool relu_behind, const dropout_mask& drop_behind) const {
     return {training, epoch, relu_behind, drop_behind, vertices};
   }
   pass alone() const { return fusing(false, {}); }
-  /// The epilogue of the last product of a layer.
+  /// The epilogue of the last product of a layer, by which Z is computed: a layer that calls it has ReLU and
+  /// dropout behind it fused.
   template <class T, class Device>
   epilogue<T, Device> epilogue_of(const dense<T, replicated, Device>* bias, T beta = 0) const {
+    fused = true;
     return {beta, bias, relu, drop};
   }
 };
 
 /// Z = f(H) with parameters W, and its gradients. Collective over the mesh: constructor and members. H has
-/// whole rows on each rank, dense or sparse; Z and the gradients are dense. Z has the rows of H, or those of
-/// output_rows: the rows of H are then the sources of the edges of a sampled block, and the first of them its
-/// targets, the rows of Z. A
-/// layer keeps what backward needs from the last forward. It is moved into a sequential or a model, so it
-/// must not hold pointers into itself.
+/// whole rows on each rank, dense or sparse; Z and the gradients are dense. Z has the rows of H; where the
+/// layer multiplies with a block of a sampled graph, those of the block: the rows of H are then the sources
+/// of its edges, and the first of them its targets, the rows of Z. A layer keeps what backward needs from the
+/// last forward. It is moved into a sequential or a model, so it must not hold pointers into itself.
+///
+/// A layer with plans is constructed with layer(b), and makes its parameters and plans with here(), in any
+/// order. These are recorded, and so are those of layers inside it made with here(): predictions are theirs.
 template <class T, class Device>
 class layer {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
   layer() = default;
+  explicit layer(const builder<T, Device>& b) : here_(b.layer()) {}
   layer(layer&&) = default;
   virtual ~layer() = default;
 
@@ -57,21 +64,41 @@ class layer {
   /// may write or accumulate. The previous contents of dh are undefined. For sums over rows use the local
   /// weight_gradient_part and column_sums_part.
   virtual void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
-  /// The rows of Z, for an H with these.
-  virtual blocking output_rows(const blocking& h) const { return h; }
   /// Columns of Z.
   virtual global_index width() const = 0;
-  /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
-  virtual traffic predicted() const { return {}; }
-  /// What it receives in one forward pass of them.
-  virtual traffic predicted_forward() const { return {}; }
   /// Frees what only backward reads, where forward will be called before backward is.
   virtual void forget() {}
   /// What the layer's last parameters were applied to in the last forward, where that is not H itself; null
   /// where it is H. (n x w)
   virtual const matrix* hidden() const { return nullptr; }
-  /// Whether forward honours pass::relu and pass::drop.
-  virtual bool fuses_relu() const { return false; }
+
+  /// The rows of Z, for an H with these.
+  blocking output_rows(const blocking& h) const { return here_ ? here_->plans()->rows().value_or(h) : h; }
+  /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
+  traffic predicted() const { return here_ ? here_->plans()->predicted() : traffic{}; }
+  /// What it receives in one forward pass of them.
+  traffic predicted_forward() const { return here_ ? here_->plans()->predicted_forward() : traffic{}; }
+
+ protected:
+  /// The builder of this layer. Only for layers constructed with layer(b).
+  const builder<T, Device>& here() const { return *here_; }
+  /// Whether backward computes dh. Throws error where it is to, and the input needed none when the layer was
+  /// constructed.
+  bool wants(const matrix* dh) const {
+    if (dh != nullptr && here().input() != layer_input::varying)
+      throw error("this layer was constructed for an input that needs no gradient");
+    return dh != nullptr;
+  }
+  /// For a layer around another one, made before it: what that one records.
+  void share_record(const layer& inner) { here_ = inner.here_; }
+  /// Records that `inner` is part of this layer, and no longer of another one. `again`: its forward runs
+  /// twice.
+  void record(const layer& inner, bool again = false) {
+    if (inner.here_) recorded_plans::put(inner.here_->plans(), here().plans(), again);
+  }
+
+ private:
+  std::optional<builder<T, Device>> here_;
 };
 
 }  // namespace partita::nn

@@ -29,7 +29,6 @@ class linear final : public layer<T, Device> {
   }
 
   global_index width() const override { return weight_.shape().cols; }
-  bool fuses_relu() const override { return true; }
 
  private:
   parameter<T, Device>&weight_, &bias_;

@@ -17,7 +17,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
  public:
   using matrix = typename Layer::matrix;
 
-  explicit residual(Layer l) : layer_(std::move(l)) {}
+  explicit residual(Layer l) : layer_(std::move(l)) { this->share_record(layer_); }
 
   /// Throws shape_error when the layer's output width differs from its input width.
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
@@ -33,8 +33,6 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
   }
 
   global_index width() const override { return layer_.width(); }
-  traffic predicted() const override { return layer_.predicted(); }
-  traffic predicted_forward() const override { return layer_.predicted_forward(); }
   void forget() override { layer_.forget(); }
 
  private:

@@ -49,7 +49,7 @@ class sequential final : public layer<T, Device> {
  public:
   using typename layer<T, Device>::matrix;
 
-  explicit sequential(const builder<T, Device>& b) : builder_(b) {}
+  explicit sequential(const builder<T, Device>& b) : layer<T, Device>(b), builder_(b) {}
 
   /// Appends a layer, a dropout, or an activation: relu, elu, or a type with static forward(h, mask), which
   /// updates h in place, and backward(h, dh, mask), where h is the output of forward. Throws error for an
@@ -93,6 +93,7 @@ class sequential final : public layer<T, Device> {
       if (at >= begin && at < end) part.steps_.push_back(std::move(s));
     }
     std::erase_if(steps_, [](const step& s) { return s.work == nullptr; });
+    part.record_steps();
     return part;
   }
 
@@ -131,11 +132,6 @@ class sequential final : public layer<T, Device> {
     if (recomputes()) forget();
   }
 
-  blocking output_rows(const blocking& h) const override {
-    blocking rows = h;
-    for (const step& s : steps_) rows = s.work->output_rows(rows);
-    return rows;
-  }
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
   /// The input of the last layer with parameters; null where that is the first layer.
   const matrix* hidden() const override {
@@ -146,20 +142,6 @@ class sequential final : public layer<T, Device> {
     if (recomputes() && !steps_[l - 1].out)
       throw error("hidden outputs that are computed again are there after an evaluation only");
     return !steps_[l - 1].out ? nullptr : &*steps_[l - 1].out;
-  }
-  traffic predicted() const override {
-    const stored_outputs stored(steps_.size());
-    traffic v;
-    for (std::size_t l = 0; l < steps_.size(); ++l) {
-      v += steps_[l].work->predicted();
-      if (recomputes() && !stored.has(l)) v += steps_[l].work->predicted_forward();
-    }
-    return v;
-  }
-  traffic predicted_forward() const override {
-    traffic v;
-    for (const step& s : steps_) v += s.work->predicted_forward();
-    return v;
   }
   void forget() override {
     pass_.reset();
@@ -178,6 +160,13 @@ class sequential final : public layer<T, Device> {
   void push(std::unique_ptr<layer<T, Device>> work) {
     const std::size_t before = steps_.empty() ? 0 : steps_.back().end_parameter;
     steps_.push_back({std::move(work), nullptr, before, builder_.parameters_made(), {}, {}});
+    record_steps();
+  }
+  /// Records which of the steps run twice.
+  void record_steps() {
+    const stored_outputs stored(steps_.size());
+    for (std::size_t l = 0; l < steps_.size(); ++l)
+      this->record(*steps_[l].work, recomputes() && !stored.has(l));
   }
 
   void add_in_place(std::unique_ptr<in_place_layer<T, Device>> l) {
@@ -185,7 +174,7 @@ class sequential final : public layer<T, Device> {
     if (steps_.back().after != nullptr) push(std::make_unique<detail::copy_layer<T, Device>>(width()));
     steps_.back().after = std::move(l);
   }
-  bool recomputes() const { return computes_again(builder_.options().recompute); }
+  bool recomputes() const { return builder_.options().recompute == recomputation::always; }
   /// Makes h, after the dropout in front, the input of the first step.
   void read(const algebra::operand<T, Device>& h) {
     input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;
@@ -200,12 +189,13 @@ class sequential final : public layer<T, Device> {
     const bool last = l + 1 == steps_.size();
     if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
     matrix& out = last ? *output_ : *s.out;
-    std::optional<pass> fused;
-    if (s.after != nullptr && s.work->fuses_relu()) fused = s.after->fused_into(*pass_);
-    s.work->forward(in, out, fused.value_or(pass_->alone()));
-    if (fused)
+    const auto fusing = s.after == nullptr ? std::nullopt : s.after->fused_into(*pass_);
+    const pass offered = fusing.value_or(pass_->alone());
+    s.work->forward(in, out, offered);
+    if (s.after == nullptr) return;
+    if (fusing && offered.fused)
       s.after->skip(*pass_);
-    else if (s.after != nullptr)
+    else
       s.after->forward(out, *pass_);
   }
   /// Releases what forward has read for step l and backward does not read as it is.

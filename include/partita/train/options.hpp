@@ -123,7 +123,7 @@ struct training_options {
   /// bfloat16: for float on the host, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
   operand_format operands = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
-  recomputation recompute = recomputation::automatic;
+  recomputation recompute = recomputation::never;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   /// Of gcn, sgc, appnp and gcnii: what A + I is where vertices have loops already.
   self_loops loops = self_loops::sum;

@@ -26,12 +26,14 @@ class gat_conv final : public layer<T, Device> {
 
   gat_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
            const builder<T, Device>& b, attention_heads heads = {})
-      : shape_{.heads = heads.count, .width = width_of_head(out, heads)},
+      : layer<T, Device>(b),
+        shape_{.heads = heads.count, .width = width_of_head(out, heads)},
         dropout_(b.options().dropout, b, b.next_attention()),
         weight_(b.glorot("W", {in, shape_.columns()})),
         vectors_(shape_, a.col_blocking(), b),
         bias_(b.filled("b", {1, out})),
-        attention_(a, shape_, b.options().products, b.options().coefficients),
+        attention_(this->here().template plan<attention<T, Device>>({}, a, shape_, b.options().products,
+                                                                    b.options().coefficients)),
         x_(b.rows(a.col_blocking(), shape_.columns())),
         y_(b.rows(a.row_blocking(), shape_.columns())),
         dx_(b.rows(a.col_blocking(), shape_.columns())) {
@@ -45,24 +47,21 @@ class gat_conv final : public layer<T, Device> {
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     gemm(h, weight_.value(), x_);                                           // (n, heads width)
-    attention_.forward(x_, vectors_.forward(x_), y_, dropout_.mask(p));     // (n, heads width)
+    attention_->forward(x_, vectors_.forward(x_), y_, dropout_.mask(p));    // (n, heads width)
     if (average_) return gemm(y_, *average_, z, {.bias = &bias_.value()});  // (n, width)
     copy(y_, z);
     add_row(bias_.value(), z);
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    algebra::column_sums_part(dz, bias_.gradient());                        // (1, out)
-    if (average_) gemm(dz, transposed(*average_), y_);                      // (n, heads width)
-    attention_.backward(x_, average_ ? y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
-    vectors_.backward(x_, dx_);                                             // (n, heads width)
-    algebra::weight_gradient_part(h, dx_, weight_.gradient());              // (in, heads width)
-    if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);         // (n, in)
+    algebra::column_sums_part(dz, bias_.gradient());                         // (1, out)
+    if (average_) gemm(dz, transposed(*average_), y_);                       // (n, heads width)
+    attention_->backward(x_, average_ ? y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
+    vectors_.backward(x_, dx_);                                              // (n, heads width)
+    algebra::weight_gradient_part(h, dx_, weight_.gradient());               // (in, heads width)
+    if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);          // (n, in)
   }
 
-  blocking output_rows(const blocking&) const override { return y_.row_blocking(); }
   global_index width() const override { return bias_.shape().cols; }
-  traffic predicted() const override { return attention_.predicted(); }
-  traffic predicted_forward() const override { return attention_.predicted_forward(); }
 
  private:
   static local_index width_of_head(global_index out, const attention_heads& heads) {
@@ -76,7 +75,7 @@ class gat_conv final : public layer<T, Device> {
   parameter<T, Device>& weight_;
   attention_vectors<T, Device> vectors_;
   parameter<T, Device>& bias_;
-  attention<T, Device> attention_;
+  std::shared_ptr<attention<T, Device>> attention_;
   matrix x_, y_, dx_;
   std::optional<dense<T, replicated, Device>> average_;
 };
@@ -92,34 +91,34 @@ class gat_propagation final : public layer<T, Device> {
 
   gat_propagation(const sparse<T, dynamic_layout, Device>& a, global_index width, int heads, int hops,
                   const builder<T, Device>& b)
-      : shape_{.heads = heads,
+      : layer<T, Device>(b),
+        shape_{.heads = heads,
                .width = base::to_local(width, "the width of attention"),
                .averaged = true,
                .hops = hops},
         dropout_(b.options().dropout, b, b.next_attention()),
         vectors_(shape_, a.col_blocking(), b),
-        attention_(a, shape_, b.options().products, b.options().coefficients),
+        attention_(this->here().template plan<attention<T, Device>>({}, a, shape_, b.options().products,
+                                                                    b.options().coefficients)),
         scratch_(b.rows(width)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     x_ = &written_out_(h);
-    attention_.forward(*x_, vectors_.forward(*x_), z, dropout_.mask(p));  // (n, width)
+    attention_->forward(*x_, vectors_.forward(*x_), z, dropout_.mask(p));  // (n, width)
   }
   void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
     matrix& dx = dh != nullptr ? *dh : scratch_;
-    attention_.backward(*x_, dz, dx, vectors_.gradient());  // (n, width)
-    vectors_.backward(*x_, dx);                             // (n, width)
+    attention_->backward(*x_, dz, dx, vectors_.gradient());  // (n, width)
+    vectors_.backward(*x_, dx);                              // (n, width)
   }
 
   global_index width() const override { return shape_.width; }
-  traffic predicted() const override { return attention_.predicted(); }
-  traffic predicted_forward() const override { return attention_.predicted_forward(); }
 
  private:
   attention_shape shape_;
   dropout dropout_;
   attention_vectors<T, Device> vectors_;
-  attention<T, Device> attention_;
+  std::shared_ptr<attention<T, Device>> attention_;
   matrix scratch_;
   algebra::dense_operand<T, Device> written_out_;
   const matrix* x_ = nullptr;

@@ -21,15 +21,16 @@ class gcnii_conv final : public layer<T, Device> {
   /// `first`: of the skip_source of H_0.
   gcnii_conv(const sparse<T, dynamic_layout, Device>& a, std::shared_ptr<skip_connection<T, Device>> first,
              int l, double alpha, double lambda, const builder<T, Device>& b)
-      : first_(std::move(first)),
+      : layer<T, Device>(b),
+        first_(std::move(first)),
         keep_(static_cast<T>(1 - alpha)),
         initial_(static_cast<T>(alpha)),
         beta_(static_cast<T>(std::log(lambda / l + 1))),
         weight_(weight_of(*first_, l, b)),
-        product_(b.product(a, first_->gradient.col_blocking(), false)),
-        transposed_product_(b.transposed_product(a, first_->gradient.col_blocking())),
-        s_(b.rows(first_->gradient.shape().cols)),
-        ds_(b.scratch(first_->gradient.shape().cols)) {}
+        product_(this->here().product(a, width())),
+        transposed_product_(this->here().transposed_product(a, width())),
+        s_(b.rows(width())),
+        ds_(b.scratch(width())) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
     (*product_)(written_out_(h), s_);                                           // A H (n, f)
@@ -50,8 +51,6 @@ class gcnii_conv final : public layer<T, Device> {
   }
 
   global_index width() const override { return first_->gradient.shape().cols; }
-  traffic predicted() const override { return product_->predicted() + transposed_product_->predicted(); }
-  traffic predicted_forward() const override { return product_->predicted(); }
 
  private:
   static parameter<T, Device>& weight_of(skip_connection<T, Device>& first, int l,

@@ -17,7 +17,8 @@ class gin_conv final : public layer<T, Device> {
 
   gin_conv(const sparse<T, dynamic_layout, Device>& sum, global_index in, global_index out,
            const builder<T, Device>& b)
-      : first_(sum, in, out, b, {"Wa", "ba"}),
+      : layer<T, Device>(b),
+        first_(sum, in, out, this->here(), {"Wa", "ba"}),
         second_(out, out, b, {"Wb", "bb"}),
         inner_(b.rows(sum.row_blocking(), out)),
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
@@ -31,11 +32,7 @@ class gin_conv final : public layer<T, Device> {
     first_.backward(h, inner_gradient_, dh);                     // (n, in)
   }
 
-  blocking output_rows(const blocking& h) const override { return first_.output_rows(h); }
   global_index width() const override { return second_.width(); }
-  bool fuses_relu() const override { return true; }
-  traffic predicted() const override { return first_.predicted(); }
-  traffic predicted_forward() const override { return first_.predicted_forward(); }
 
  private:
   gcn_conv<T, Device> first_;

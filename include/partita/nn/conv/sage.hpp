@@ -15,7 +15,8 @@ class sage_conv final : public layer<T, Device> {
 
   sage_conv(const sparse<T, dynamic_layout, Device>& mean, global_index in, global_index out,
             const builder<T, Device>& b)
-      : neighbours_(mean, in, out, b, {"Wl", ""}),
+      : layer<T, Device>(b),
+        neighbours_(mean, in, out, this->here(), {"Wl", ""}),
         bias_(b.filled("b", {1, out})),
         own_(b.glorot("Wr", {in, out})) {}
 
@@ -33,11 +34,7 @@ class sage_conv final : public layer<T, Device> {
     gemm(dz, transposed(own_.value()), of_targets, T(1));  // + dZ Wr^T
   }
 
-  blocking output_rows(const blocking& h) const override { return neighbours_.output_rows(h); }
   global_index width() const override { return own_.shape().cols; }
-  bool fuses_relu() const override { return true; }
-  traffic predicted() const override { return neighbours_.predicted(); }
-  traffic predicted_forward() const override { return neighbours_.predicted_forward(); }
 
  private:
   gcn_conv<T, Device> neighbours_;

@@ -13,56 +13,45 @@ namespace partita::nn {
 /// when H needs a gradient.
 template <class T, class Device>
 class sage_max_conv final : public layer<T, Device> {
+  using layer<T, Device>::here;
+
  public:
   using typename layer<T, Device>::matrix;
 
   /// `edges`: any matrix with the pattern; its values are ignored.
   sage_max_conv(const sparse<T, dynamic_layout, Device>& edges, global_index in, global_index out,
                 const builder<T, Device>& b)
-      : input_(b.input()),
-        neighbours_(b.glorot("Wl", {in, out})),
-        bias_(b.filled("b", {1, out})),
-        own_(b.glorot("Wr", {in, out})),
-        maximum_(edges, in),
-        largest_(b.rows(in)) {
-    if (input_ == layer_input::varying) gradient_.emplace(b.rows(in));
+      : layer<T, Device>(b),
+        neighbours_(here().glorot("Wl", {in, out})),
+        bias_(here().filled("b", {1, out})),
+        own_(here().glorot("Wr", {in, out})),
+        maximum_(here().template plan<max_aggregation<T, Device>>(here().uses_of_input(), edges, in)),
+        largest_(here().rows(in)) {
+    if (here().input() == layer_input::varying) gradient_.emplace(here().rows(in));
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    if (!(h.constant() && aggregated_constant_)) maximum_.forward(written_out_(h), largest_);  // (n, in)
-    if (h.constant()) written_out_.release();
-    aggregated_constant_ = h.constant();
-    gemm(largest_, neighbours_.value(), z);                         // (n, out)
-    gemm(h, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));  // + H Wr + b
+    largest_(h, [&](const matrix& x, matrix& y) { maximum_->forward(x, y); });  // (n, in)
+    gemm(largest_.values(), neighbours_.value(), z);                            // (n, out)
+    gemm(h, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));              // + H Wr + b
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    algebra::weight_gradient_part(largest_, dz, neighbours_.gradient(),
+    algebra::weight_gradient_part(largest_.values(), dz, neighbours_.gradient(),
                                   &bias_.gradient());       // (in, out), (1, out)
     algebra::weight_gradient_part(h, dz, own_.gradient());  // (in, out)
-    if (dh == nullptr) return;
-    if (!gradient_) throw error("sage_max_conv was constructed for an input that needs no gradient");
+    if (!this->wants(dh)) return;
     gemm(dz, transposed(neighbours_.value()), *gradient_);  // (n, in)
-    maximum_.backward(*gradient_, *dh);                     // (n, in)
+    maximum_->backward(*gradient_, *dh);                    // (n, in)
     gemm(dz, transposed(own_.value()), *dh, T(1));          // + dZ Wr^T
   }
 
   global_index width() const override { return own_.shape().cols; }
-  bool fuses_relu() const override { return true; }
-  traffic predicted() const override {
-    return input_ == layer_input::varying ? maximum_.predicted() : predicted_forward();
-  }
-  traffic predicted_forward() const override {
-    return input_ == layer_input::constant ? traffic{} : maximum_.predicted_forward();
-  }
 
  private:
-  layer_input input_;
   parameter<T, Device>&neighbours_, &bias_, &own_;
-  max_aggregation<T, Device> maximum_;
-  matrix largest_;
+  std::shared_ptr<max_aggregation<T, Device>> maximum_;
+  input_product<T, Device> largest_;
   std::optional<matrix> gradient_;
-  algebra::dense_operand<T, Device> written_out_;
-  bool aggregated_constant_ = false;
 };
 
 }  // namespace partita::nn

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// A product with the input of a layer, computed once for an input that is constant.
+
+#include <optional>
+
+#include "partita/algebra/operand.hpp"
+#include "partita/nn/graph_product.hpp"
+
+namespace partita::nn {
+
+/// Y = f(X), X the input of a layer (n x f, n x f). Collective over the mesh. What travels: that of f, in the
+/// first call with a constant X, in every call with others.
+template <class T, class Device>
+class input_product {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+  using operand = algebra::operand<T, Device>;
+
+  /// `y`: where f(X) is put.
+  explicit input_product(matrix y) : y_(std::move(y)) {}
+
+  /// f(x), with f(const matrix& x, matrix& y).
+  template <class F>
+  const matrix& operator()(const operand& x, F&& f) {
+    if (!(x.constant() && constant_)) f(written_out_(x), y_);
+    if (x.constant()) written_out_.release();
+    constant_ = x.constant();
+    return y_;
+  }
+  /// A x, also of column slices.
+  operand operator()(const operand& x, graph_product<T, Device>& a) {
+    last_ = x.visit([&](auto& h) { return product(h, x, a); });
+    return *last_;
+  }
+
+  /// What the last call gave; that of A x.
+  const matrix& values() const { return y_; }
+  const operand& last() const { return *last_; }
+
+ private:
+  template <class X>
+  operand product(const X&, const operand& x, graph_product<T, Device>& a) {
+    return operator()(x, [&](const matrix& whole, matrix& y) { a(whole, y); });
+  }
+  operand product(algebra::column_slices<T, Device>& x, const operand&, graph_product<T, Device>&) {
+    return x.aggregated();
+  }
+
+  matrix y_;
+  algebra::dense_operand<T, Device> written_out_;
+  std::optional<operand> last_;
+  bool constant_ = false;
+};
+
+}  // namespace partita::nn
