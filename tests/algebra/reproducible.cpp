@@ -63,6 +63,37 @@ TEST_CASE("a verb that does not know of reproducible meshes is refused where it 
   }
 }
 
+TEST_CASE(
+    "kernels that add up are refused on such a queue, those of single elements and whole rows are not") {
+  const auto q = summing(summation::reproducible);
+  std::vector<double> x(6, 1), y(6), z(4);
+  const matrix_view<double> a{x.data(), 2, 3, 3}, b{y.data(), 2, 3, 3}, c{z.data(), 2, 2, 2};
+  const matrix_view<const double> in(a);
+  const local_index offsets[] = {0, 1, 2}, columns[] = {1, 0};
+  const local::csr_view<double> pattern{2, 2, offsets, columns, x.data(), 2};
+  const auto refused = [](const char* name, const auto& kernel) {
+    expect_error<error>(name + std::string(" is not available on a reproducible mesh"), kernel);
+  };
+  refused("sum", [&] { sum(q, a); });
+  refused("dot", [&] { dot(q, a, a); });
+  refused("column_sums", [&] { column_sums(q, in, y.data()); });
+  refused("column_dots", [&] { column_dots(q, in, in, y.data()); });
+  refused("gemm", [&] { gemm(q, false, true, 1.0, in, in, 0.0, c); });
+  refused("gemm", [&] { gemm_bias_relu(q, in, in, nullptr, false, 0.0, c); });
+  refused("cross_entropy", [&] { cross_entropy(q, in, columns, 1.0, b); });
+  refused("spmm", [&] { spmm(q, pattern, in, 0.0, b); });
+  refused("spmm_fused", [&] { spmm_fused(q, pattern, in, {}, b); });
+  refused("spmm_transposed", [&] { spmm_transposed(q, pattern, in, 1.0, 0.0, b); });
+  refused("scatter_add_distinct_rows",
+          [&] { scatter_add_distinct_rows(q, x.data(), std::span<const local_index>(columns), b); });
+  refused("a product with edge values", [&] { edge_multiply(q, pattern, {1, 3, 0}, x.data(), in, 0.0, b); });
+  refused("edge_dot", [&] { edge_dot(q, pattern, {1, 3, 0}, in, in, 0.0, y.data()); });
+  row_sums(q, in, y.data());
+  CHECK(y[0] == 3);
+  copy(q, in, b);
+  CHECK(y == x);
+}
+
 TEST_CASE("of the library's verbs, too, those that have no such form are refused by what they call") {
   const mesh<host> m(self::world(), {1, 1, 1}, summing(summation::reproducible));
   const auto x = generate<double>(m, row_1d.dense, {12, 4}, field(1));

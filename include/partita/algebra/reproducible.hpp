@@ -16,6 +16,7 @@ namespace partita {
 
 namespace algebra {
 
+/// Sums of terms on a grid that is the same for every arrangement; attention in one order.
 template <class T, class Device>
 class exact_verbs final : public reproducible_verbs<T, Device> {
  public:

@@ -3,6 +3,7 @@
 /// The explicit instantiations of partita::compiled on the host, listed once for declarations and
 /// definitions.
 
+#include "partita/algebra/reproducible.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/instances.hpp"
 #include "partita/memory/host_far.hpp"
@@ -25,6 +26,10 @@
   PREFIX template class algebra::detail::product_plan<T, host>;                                        \
   PREFIX template class algebra::detail::product_stages<T, host>;                                      \
   PREFIX template class spmm_plan<T, host>;                                                            \
+  PREFIX template class algebra::exact_verbs<T, host>;                                                 \
+  PREFIX template class algebra::detail::exact_product<T, host>;                                       \
+  PREFIX template class algebra::exact_row_sums<T, host>;                                              \
+  PREFIX template class algebra::ordered_attention<T, host>;                                           \
   PREFIX template class redistribution<T, host>;                                                       \
   PREFIX template class gemm_plan<T, host>;                                                            \
   PREFIX template class nn::attention<T, host>;                                                        \
