@@ -133,6 +133,27 @@ TEST_CASE("dense: a view holds the owner of its memory, and assigning to it writ
   });
 }
 
+TEST_CASE("dense: a view of what is const has its memory, and may only be read") {
+  on_mesh({2, 1, 1}, [](const host_mesh& m) {
+    const auto x = generate<double>(m, {axis::row, {}}, {6, 4}, field(0));
+    host_dense<> of_block = host_dense<>::view(m, {axis::row, {}}, {6, 4}, x.local());
+    const host_dense<> first = first_rows(x, blocking(x.row_blocking()));
+    for (const host_dense<>* view : std::initializer_list<const host_dense<>*>{&of_block, &first}) {
+      CHECK(view->values().data() == x.values().data());
+      CHECK(view->local().data == x.local().data);
+    }
+    expect_error<error>("a matrix of 6 x 4 is a view that may only be read", [&] { of_block.values(); });
+    host_dense<> moved = std::move(of_block);
+    expect_error<error>("a matrix of 6 x 4 is a view that may only be read", [&] { moved.local(); });
+    moved = generate<double>(m, {axis::row, {}}, {6, 4}, field(1));
+    CHECK(moved.values().size() == 12);
+    const std::vector<double> memory(12);
+    CHECK(std::as_const(moved = host_dense<>::view(m, {axis::row, {}}, {6, 4}, memory)).values().data() ==
+          memory.data());
+    host_dense<>::view(m, {axis::row, {}}, {0, 4}, std::span<const double>()).values();
+  });
+}
+
 TEST_CASE("dense: memory that is no block of the matrix is refused") {
   on_mesh({2, 1, 1}, [](const host_mesh& m) {
     std::vector<double> memory(20);

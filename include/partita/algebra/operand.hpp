@@ -102,7 +102,7 @@ class first_rows_operand {
  private:
   operand<T, Device> part(const dense<T, vertex_rows, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
-    view_.emplace(first_rows(const_cast<dense<T, vertex_rows, Device>&>(x), rows));  // only to be read
+    view_.emplace(first_rows(x, rows));
     return *view_;
   }
   operand<T, Device> part(column_slices<T, Device>& x, const blocking&) { return x.targets(); }

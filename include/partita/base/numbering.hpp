@@ -55,10 +55,12 @@ class numbering {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(id) * 0x9e3779b97f4a7c15u >> shift_);
   }
   slot* first_of(Id id) { return slots_.data() + place_of(id); }
-  const slot* next(const slot* at) const {
-    return at + 1 == slots_.data() + slots_.size() ? slots_.data() : at + 1;
+  template <class Slots, class Slot>
+  static Slot* behind(Slots& slots, Slot* at) {
+    return at + 1 == slots.data() + slots.size() ? slots.data() : at + 1;
   }
-  slot* next(slot* at) { return const_cast<slot*>(std::as_const(*this).next(at)); }
+  const slot* next(const slot* at) const { return behind(slots_, at); }
+  slot* next(slot* at) { return behind(slots_, at); }
 
   /// An empty table of `size`, a power of two.
   void resize(std::size_t size) {

@@ -85,18 +85,17 @@ class communicator {
   [[nodiscard]] request start_broadcast(Data&& data, int root,
                                         source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    return start_broadcast(type_of<Data>, all.data(), ssize(all), root, where);
+    return start_broadcast(type_of<Data>, all.data(), all.data(), ssize(all), root, where);
   }
   /// Out-of-place form: to = `from` of the root; `to` is not written on the root. from (n) on the root, to
   /// (n) on the others. Communication: every rank except the root receives n elements.
   template <comm::lasting_range From, comm::writable_like<From> To>
   [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
                                         source_location where = source_location::current()) const {
-    using T = comm::element_of<To>;
     const std::span sent = comm::detail::input_of(from);
-    return rank() == root
-               ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
-               : start_broadcast(comm::detail::output_of(to), root, where);
+    const std::span received = comm::detail::output_of(to);
+    return start_broadcast(type_of<To>, sent.data(), received.data(),
+                           rank() == root ? ssize(sent) : ssize(received), root, where);
   }
   /// Returns the root's value. Communication: every rank except the root receives one element.
   template <comm::transferable T>
@@ -280,12 +279,15 @@ class communicator {
   }
 
   /// The operations on raw pointers.
-  request start_broadcast(comm::element_type type, void* data, global_index count, int root,
+  request start_broadcast(comm::element_type type, const void* from, void* to, global_index count, int root,
                           source_location where) const {
     comm::collective op = describe_operation(operation::broadcast, type, where);
     op.peer = root;
     op.count = count;
-    op.output = data;
+    if (rank() == root)
+      op.input = from;
+    else
+      op.output = to;
     return start(op);
   }
   request start_all_gather(comm::element_type type, const void* mine, global_index count, void* all,

@@ -254,7 +254,8 @@ class exchange final : public in_flight {
   }
   void forward(std::size_t s) {
     const interval piece = segment(static_cast<global_index>(s));
-    for (const int child : children_) send(child, op_.output, piece.begin, piece.size());
+    const void* const from = at_.rank == op_.peer ? op_.input : op_.output;
+    for (const int child : children_) send(child, from, piece.begin, piece.size());
   }
 
   endpoints at_;

@@ -99,11 +99,13 @@ class device_transport final : public comm::transport {
 
   void enqueue(const comm::collective& op) {
     switch (op.kind) {
-      case operation::broadcast:
+      case operation::broadcast: {
+        std::byte* const here = at(rank() == op.peer ? op.input : op.output, op, 0);
         return settle(op,
-                      ncclBroadcast(op.output, op.output, elements(op.count), datatype(op.type), op.peer,
+                      ncclBroadcast(here, here, elements(op.count), datatype(op.type), op.peer,
                                     group_->comm().get(), stream().get()),
                       "ncclBroadcast");
+      }
       case operation::all_gather:
         return gather(op, op.input, op.output_counts);
       case operation::all_to_all: {

@@ -73,7 +73,7 @@ struct collective {
   int peer = 0;                 ///< root of a broadcast, peer of send and receive
   int tag = 0;                  ///< of send and receive
   global_index count = 0;       ///< elements of the buffer, or of this rank's block
-  const void* input = nullptr;  ///< send buffer; all_reduce and broadcast are in place in `output`
+  const void* input = nullptr;  ///< send buffer, in a broadcast the root's; all_reduce has `output` alone
   void* output = nullptr;       ///< receive buffer
   std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements to each rank
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank

@@ -23,7 +23,7 @@ class self_transport final : public transport {
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
       base::throw_error<communication_error>({"rank 0 expects ", op.output_counts[0], " elements in ",
                                               describe(op), ", but sends itself ", op.input_counts[0]});
-    if (op.input == nullptr || op.count == 0) return 0;
+    if (op.input == nullptr || op.output == nullptr || op.count == 0) return 0;
     if (memory_)
       memory_->copy(op.input, op.output, op.bytes(op.count));
     else

@@ -129,7 +129,7 @@ class staged_transport final : public transport {
 
   /// Redirects the inner operation to host blocks and enqueues the download of what this rank sends.
   void stage(const collective& op, pending_operation& pending) const {
-    const bool in_place = op.kind == operation::broadcast || op.kind == operation::all_reduce;
+    const bool in_place = op.kind == operation::all_reduce;
     pending.inner.output = pending.output->reserve(op.bytes(in_place ? op.count : received_elements(op)));
     if (in_place) {
       memory_->download(op.output, pending.inner.output, op.bytes(sent_elements(op)));

@@ -71,8 +71,7 @@ auto result(matrix_view<T> y, scalar<T> beta) {
 /// changed.
 template <class T>
 auto copies(matrix_view<const T> x) {
-  auto of = detail::operand_of<along::rows>(
-      matrix_view<T>{const_cast<T*>(x.data), x.rows, x.cols, x.row_stride}, true, false);
+  typed_operand<T, along::rows> of{detail::operand_of<along::rows>(x, true, false)};
   of.is_copied = true;
   return of;
 }

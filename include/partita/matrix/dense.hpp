@@ -36,18 +36,25 @@ class moved_from {
   bool gone_ = false;
 };
 
-/// The memory of a block: a contiguous range, or a view that carries its shape and row stride.
+/// The memory of a block: a contiguous range, or a view that carries its shape and row stride; of const
+/// elements if it is only to be read.
 template <class T>
 struct given_block {
-  given_block(std::span<T> elements) : values(elements) {}
-  given_block(matrix_view<T> block)
+  given_block(std::span<T> elements) : values(elements), writable(elements.data()) {}
+  given_block(std::span<const T> elements) : values(elements) {}
+  given_block(matrix_view<T> block) : given_block(matrix_view<const T>(block)) { writable = block.data; }
+  given_block(matrix_view<const T> block)
       : values(block.data, static_cast<std::size_t>(block.rows) * static_cast<std::size_t>(block.cols)),
         layout(block) {}
   template <class Range>
-  requires(std::is_convertible_v<Range&, std::span<T>>) given_block(Range& elements) : values(elements) {}
+  requires(std::is_convertible_v<Range&, std::span<const T>>) given_block(Range& elements)
+      : values(elements) {
+    if constexpr (std::is_convertible_v<Range&, std::span<T>>) writable = std::span<T>(elements).data();
+  }
 
-  std::span<T> values;
-  std::optional<matrix_view<T>> layout;
+  std::span<const T> values;
+  T* writable = nullptr;
+  std::optional<matrix_view<const T>> layout;
 };
 
 /// The layout-independent part of dense, instantiated once for all layouts. Every member throws error on a
@@ -64,25 +71,33 @@ class dense_block {
   interval row_range() const { return row_blocking().block(layout_.rows, mesh_.at()); }
   interval col_range() const { return col_blocking().block(layout_.cols, mesh_.at()); }
 
-  /// This rank's block, row-major and contiguous.
-  matrix_view<T> local() { return view_of(values_.data()); }
-  matrix_view<const T> local() const { return view_of<const T>(values_.data()); }
+  /// This rank's block, row-major and contiguous. A view that may only be read throws error unless it is
+  /// const here.
+  matrix_view<T> local() { return view_of(values().data()); }
+  matrix_view<const T> local() const { return view_of(values_.data()); }
   std::span<T> values() {
-    moved_.refuse();
-    return values_;
+    here().require_writable();
+    return {writable_, values_.size()};
   }
   std::span<const T> values() const { return here().values_; }
 
  protected:
   dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
-      : dense_block(m, l, rows, cols, std::span<T>()) {
+      : dense_block(m, l, rows, cols, given_block<T>(std::span<T>())) {
     owned_ = base::with_memory_for("a dense matrix", {rows_.size(), cols_.size()},
                                    [&] { return buffer<T, Device>(mesh_.queue(), block_size()); });
-    values_ = owned_.span();
+    values_ = std::as_const(owned_).span();
+    writable_ = owned_.data();
   }
   dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
-              std::span<T> block, std::shared_ptr<const void> owner = nullptr)
-      : mesh_(m), layout_(l), rows_(rows), cols_(cols), values_(block), owner_(std::move(owner)) {
+              const given_block<T>& block, std::shared_ptr<const void> owner = nullptr)
+      : mesh_(m),
+        layout_(l),
+        rows_(rows),
+        cols_(cols),
+        values_(block.values),
+        writable_(block.writable),
+        owner_(std::move(owner)) {
     for (const blocking* b : {&rows_, &cols_})
       if (!(b->shape() == mesh_.shape()))
         base::throw_error<shape_error>(
@@ -94,6 +109,7 @@ class dense_block {
         rows_(other.rows_),
         cols_(other.cols_),
         values_(other.values_),
+        writable_(other.writable_),
         owned_(std::move(other.owned_)),
         owner_(std::move(other.owner_)),
         moved_(std::move(other.moved_)) {}
@@ -127,6 +143,10 @@ class dense_block {
     moved_.refuse();
     return *this;
   }
+  void require_writable() const {
+    if (writable_ == nullptr && !values_.empty())
+      base::throw_error<error>({"a matrix of ", shape(), " is a view that may only be read"});
+  }
   std::size_t block_size() const {
     const local_index r = base::to_local(row_range().size(), "the number of rows of a local block");
     const local_index c = base::to_local(col_range().size(), "the number of columns of a local block");
@@ -142,7 +162,8 @@ class dense_block {
   partita::layout layout_;
   blocking rows_;
   blocking cols_;
-  std::span<T> values_;
+  std::span<const T> values_;
+  T* writable_ = nullptr;              ///< the same memory; null in a view that may only be read
   buffer<T, Device> owned_;            ///< empty in a view
   std::shared_ptr<const void> owner_;  ///< keeps a view's memory alive; null if the caller does
   moved_from moved_;
@@ -185,14 +206,15 @@ class dense : public matrix::detail::dense_block<T, Device> {
       : block(m, partition::checked_layout(l, L), rows, cols) {}
 
   /// A matrix over borrowed memory on Device, without a copy: this rank's block, row-major and contiguous, as
-  /// a contiguous range of T or a matrix_view. The memory must outlive the matrix, unless `owner`, which the
-  /// matrix holds, keeps it alive. Moving the matrix moves the view, not the elements; assigning to the
-  /// matrix releases the view and does not write through it. Local; no communication. Also throws
-  /// shape_error, naming both shapes, for a block of the wrong size, a padded row stride, and a null pointer.
+  /// a contiguous range of T or a matrix_view; of const T, it may only be read. The memory must outlive the
+  /// matrix, unless `owner`, which the matrix holds, keeps it alive. Moving the matrix moves the view, not
+  /// the elements; assigning to the matrix releases the view and does not write through it. Local; no
+  /// communication. Also throws shape_error, naming both shapes, for a block of the wrong size, a padded row
+  /// stride, and a null pointer.
   static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
                     const blocking& cols, matrix::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) {
-    dense x(m, l, rows, cols, block.values, std::move(owner));
+    dense x(m, l, rows, cols, block, std::move(owner));
     x.require_fit(block);
     return x;
   }
@@ -221,20 +243,24 @@ class dense : public matrix::detail::dense_block<T, Device> {
 
   /// The first rows of X, as a view of its memory: as many as `rows` has. Each rank's block of `rows` must
   /// begin where that of X does. Local; no communication. Throws shape_error otherwise.
-  friend dense first_rows(dense& x, const blocking& rows) { return x.first(rows); }
+  friend dense first_rows(dense& x, const blocking& rows) { return x.first(rows, x.values()); }
+  /// The same for reading.
+  friend dense first_rows(const dense& x, const blocking& rows) { return x.first(rows, x.values()); }
+  friend dense first_rows(const dense&&, const blocking&) = delete;
 
  private:
-  dense first(const blocking& rows) {
+  dense first(const blocking& rows, matrix::detail::given_block<T> block) const {
     const interval mine = rows.block(layout().rows, this->mesh().at()), all = this->row_range();
     if (mine.size() > all.size() || (!mine.empty() && mine.begin != all.begin))
       base::throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end,
                                       " are not the first of the rows ", all.begin, " to ", all.end,
                                       " of a matrix of ", this->shape(), " here"});
     const auto size = static_cast<std::size_t>(mine.size() * this->col_range().size());
-    return view(this->mesh(), layout(), rows, this->col_blocking(), this->values().first(size));
+    block.values = block.values.first(size);
+    return view(this->mesh(), layout(), rows, this->col_blocking(), block);
   }
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
-        std::span<T> values, std::shared_ptr<const void> owner)
+        const matrix::detail::given_block<T>& values, std::shared_ptr<const void> owner)
       : block(m, partition::checked_layout(l, L), rows, cols, values, std::move(owner)) {}
 };
 

@@ -63,10 +63,9 @@ class owners_attention {
     return blocking::even(width, pattern_.mesh().shape(), nesting::cols);
   }
   /// x on the mesh of the pattern, in the same memory.
-  matrix in_line(const matrix& x, const blocking& columns) const {
-    const std::span<const T> values = x.values();
-    return matrix::view(pattern_.mesh(), pattern_.row_blocking(), columns,
-                        std::span<T>(const_cast<T*>(values.data()), values.size()));
+  template <class Matrix>
+  matrix in_line(Matrix& x, const blocking& columns) const {
+    return matrix::view(pattern_.mesh(), pattern_.row_blocking(), columns, x.values());
   }
 
   sparse<T, dynamic_layout, Device> pattern_;

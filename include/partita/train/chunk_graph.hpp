@@ -19,15 +19,15 @@
 namespace partita::nn {
 
 /// A part of the rows of a matrix with whole rows on each rank: `rows` as a blocking, of which this rank's
-/// are [local.begin, local.end) of its block. A view; also of a matrix on another mesh.
-template <class T, class Device>
-dense<T, vertex_rows, Device> part_of_rows(const mesh<Device>& m, const blocking& rows, interval local,
-                                           dense<T, vertex_rows, Device>& x) {
-  const matrix_view<T> block =
-      x.local().block(base::to_local(local.begin, "a row"), 0,
-                      base::to_local(local.size(), "a number of rows"), x.local().cols);
-  return dense<T, vertex_rows, Device>::view(m, rows,
-                                             blocking::even(x.shape().cols, m.shape(), nesting::cols), block);
+/// are [local.begin, local.end) of its block. A view, which may only be read if x is const; also of a matrix
+/// on another mesh.
+template <class Device, class Matrix>
+std::remove_const_t<Matrix> part_of_rows(const mesh<Device>& m, const blocking& rows, interval local,
+                                         Matrix& x) {
+  const auto block = x.local().block(base::to_local(local.begin, "a row"), 0,
+                                     base::to_local(local.size(), "a number of rows"), x.local().cols);
+  return std::remove_const_t<Matrix>::view(m, rows, blocking::even(x.shape().cols, m.shape(), nesting::cols),
+                                           block);
 }
 
 /// Rows of A as a block of `cols` columns: entry (i, column(v)) for each entry (rows[i], v) with column(v) >=
@@ -120,9 +120,9 @@ class chunk_graph {
                       symmetry::one_way, p.dense);
   }
   /// The rows of chunk c in a matrix with all rows.
-  matrix part(std::size_t c, const matrix& x) const {
-    return part_of_rows(mesh_, chunks_->rows(c), chunks_->local_part(rank(), c),
-                        const_cast<matrix&>(x));  // written only where x may be
+  template <class Matrix>
+  matrix part(std::size_t c, Matrix& x) const {
+    return part_of_rows(mesh_, chunks_->rows(c), chunks_->local_part(rank(), c), x);
   }
   /// A table, or sums for one, filled with zeros.
   matrix table(global_index width) const {
@@ -202,10 +202,10 @@ class chunk_graph {
   }
 
   /// The same block as a matrix on the mesh of the table.
-  matrix seen_from_table(const matrix& x) const {
+  template <class Matrix>
+  matrix seen_from_table(Matrix& x) const {
     const auto rows = static_cast<global_index>(x.local().rows);
-    return part_of_rows(of_table_, copies_ ? rows_alone(rows) : x.row_blocking(), {0, rows},
-                        const_cast<matrix&>(x));  // written only where x may be
+    return part_of_rows(of_table_, copies_ ? rows_alone(rows) : x.row_blocking(), {0, rows}, x);
   }
   matrix own_part(std::size_t c, matrix& table) const {
     const interval local = chunks_->local_part(rank(), c);

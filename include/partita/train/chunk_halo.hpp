@@ -113,10 +113,12 @@ class halo_graph {
 
   const chunk_halo& halo(std::size_t c) const { return halos_[c]; }
   /// The rows of chunk c, and of its halo, in the extended chunk. Local.
-  matrix own(std::size_t c, const matrix& x) const {
+  template <class Matrix>
+  matrix own(std::size_t c, Matrix& x) const {
     return part(graph_->chunks().rows(c), {0, own_rows(c)}, x);
   }
-  matrix fringe(std::size_t c, const matrix& x) const {
+  template <class Matrix>
+  matrix fringe(std::size_t c, Matrix& x) const {
     return part(halos_[c].halo_rows(), {own_rows(c), x.local().rows}, x);
   }
   /// y = A x for an extended chunk, in which the neighbours of the halo's vertices are those in the table.
@@ -157,14 +159,15 @@ class halo_graph {
   interval extended(std::size_t c) const {
     return halos_[c].extended_rows().block(vertex_rows.rows, graph_->mesh_of_rows().at());
   }
-  matrix part(const blocking& rows, interval local, const matrix& x) const {
-    return part_of_rows(graph_->mesh_of_rows(), rows, local,
-                        const_cast<matrix&>(x));  // written only where x may be
+  template <class Matrix>
+  matrix part(const blocking& rows, interval local, Matrix& x) const {
+    return part_of_rows(graph_->mesh_of_rows(), rows, local, x);
   }
-  matrix alone(const matrix& x) const {
+  template <class Matrix>
+  matrix alone(Matrix& x) const {
     const auto& m = graph_->mesh_of_table();
     const global_index rows = x.local().rows;
-    return part_of_rows(m, blocking::even(rows, m.shape(), nesting::rows), {0, rows}, const_cast<matrix&>(x));
+    return part_of_rows(m, blocking::even(rows, m.shape(), nesting::rows), {0, rows}, x);
   }
   std::vector<global_index> rows_of(std::size_t c) const {
     std::vector<global_index> rows(static_cast<std::size_t>(own_rows(c)));

@@ -20,7 +20,7 @@ namespace partita::nn {
 template <class T, class Device>
 class pipeline_link {
  public:
-  using matrices = std::vector<dense<T, vertex_rows, Device>*>;
+  using matrix = dense<T, vertex_rows, Device>;
 
   /// `stages`: the ranks of the line, in the order of their stages.
   pipeline_link(const communicator& stages, const device_queue<Device>& q)
@@ -44,7 +44,7 @@ class pipeline_link {
   }
 
   /// Begins to receive from a stage. The matrices must not be touched before arrive.
-  void expect(const matrices& to, int from) {
+  void expect(const std::vector<matrix*>& to, int from) {
     for (std::size_t k = 0; k < to.size(); ++k)
       if (const std::span<T> values = to[k]->values(); !values.empty())
         expected_.push_back(on_device_.start_receive(values, from, static_cast<int>(k)));
@@ -57,7 +57,7 @@ class pipeline_link {
     idle_ += std::chrono::steady_clock::now() - begin;
   }
   /// Begins to send to a stage. The matrices must not change before sent.
-  void send(const matrices& what, int to) {
+  void send(const std::vector<const matrix*>& what, int to) {
     for (std::size_t k = 0; k < what.size(); ++k)
       if (const std::span<const T> values = what[k]->values(); !values.empty())
         sends_.push_back(on_device_.start_send(values, to, static_cast<int>(k)));

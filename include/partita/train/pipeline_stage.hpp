@@ -71,10 +71,11 @@ class pipeline_stage {
     *refreshes_ = false;
   }
   /// The rows of chunk c of what passes between stages for all vertices; valid until the next call.
-  typename layers::boundary part(std::size_t c, const typename layers::boundary& whole) {
+  template <class Matrix>
+  std::vector<Matrix*> part(std::size_t c, const std::vector<Matrix*>& whole) {
     passing_.clear();
-    typename layers::boundary parts;
-    for (matrix* const m : whole) parts.push_back(&passing_.emplace_back(graph_->part(c, *m)));
+    std::vector<Matrix*> parts;
+    for (Matrix* const m : whole) parts.push_back(&passing_.emplace_back(graph_->part(c, *m)));
     return parts;
   }
   /// What this rank receives in the forward and backward passes of all chunks, or of the whole, and in
@@ -124,8 +125,7 @@ class pipeline_stage {
   /// Of the rows that pass with chunk c, the chunk's.
   matrix own_rows(std::size_t c, const matrix& x) const {
     const blocking& own = vertices().rows(c);
-    return part_of_rows(mesh_, own, {0, own.block(vertex_rows.rows, mesh_.at()).size()},
-                        const_cast<matrix&>(x));  // only to be read
+    return part_of_rows(mesh_, own, {0, own.block(vertex_rows.rows, mesh_.at()).size()}, x);
   }
   void make_chunk(std::size_t c);
   void make_whole();

@@ -58,6 +58,7 @@ class stage_layers {
   using matrix = dense<T, vertex_rows, Device>;
   /// What passes between two stages: a matrix, or its gradient, and those that pass over layers.
   using boundary = std::vector<matrix*>;
+  using sent = std::vector<const matrix*>;
 
   /// H and dH, none in the first stage, Z and dZ, and, of what passes over layers, the values from the stages
   /// before and the gradients from those behind.
@@ -112,15 +113,14 @@ class stage_layers {
     for (matrix& m : all_.skips_in) found.push_back(&m);
     return found;
   }
-  boundary forward_output() {
-    boundary found{&*all_.z};
-    for (const std::size_t k : out_)
-      found.push_back(const_cast<matrix*>(skips_[k]->value));  // only to be sent
+  sent forward_output() const {
+    sent found{&*all_.z};
+    for (const std::size_t k : out_) found.push_back(skips_[k]->value);
     return found;
   }
   /// What arrives before backward, and leaves after it: its own rows.
-  boundary backward_input() { return all_of(gradients_in_); }
-  boundary backward_output() { return all_of(gradients_out_); }
+  boundary backward_input() { return all_of<matrix>(gradients_in_); }
+  sent backward_output() const { return all_of<const matrix>(gradients_out_); }
 
   /// Its own rows of Z, the logits in the last stage, and their gradient.
   matrix& logits() { return *own_z_; }
@@ -137,9 +137,10 @@ class stage_layers {
   traffic predicted() const { return layers_.predicted(); }
 
  private:
-  static boundary all_of(std::deque<matrix>& list) {
-    boundary found;
-    for (matrix& m : list) found.push_back(&m);
+  template <class Matrix>
+  static std::vector<Matrix*> all_of(auto& list) {
+    std::vector<Matrix*> found;
+    for (Matrix& m : list) found.push_back(&m);
     return found;
   }
 

@@ -188,7 +188,7 @@ class thread_group : public rendezvous {
     {
       const reading unlocked(*this, held, s.readers);
       me.wait_on(root.endpoint->events(s.sequence), operation_events::posted);
-      me.copy(root.op.output, op.output, op.bytes(op.count));
+      me.copy(root.op.input, op.output, op.bytes(op.count));
       me.record(me.events(s.sequence), operation_events::read);
     }
     come(s, me.rank(), s.done);
