@@ -78,6 +78,71 @@ class Options(ProgramCase):
             self.assertEqual({name: options[name] for name in ("raw-features", "lr", "weight-decay", "last-heads", "self-loops", *more)},
                              {"raw-features": "no", "lr": "0.01", "weight-decay": "5e-04", "last-heads": "1", "self-loops": "sum", **more})
 
+    def test_presets_have_no_option_that_their_model_does_not_read(self):
+        names = re.search(r"--preset (\S+)", run(TRAIN, "--help").stdout).group(1).split("|")
+        self.assertIn("sgc", names)
+        for name in names:
+            self.train("--preset", name)
+
+    def test_what_the_model_or_the_mode_does_not_use_is_refused_by_name(self):
+        for part, *arguments in (("--heads is for --model gat, not gcn", "--heads", "4"), ("--hidden is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--hidden", "8"),
+                                 ("--hops is for --model sgc and appnp, not gcn", "--hops", "3"), ("--lambda is for --model gcnii, not appnp", "--model", "appnp", "--lambda", "0.7"),
+                                 ("--alpha is for --model appnp and gcnii, not gat", "--model", "gat", "--alpha", "0.3"), ("--epsilon is for --model gin, not sage", "--model", "sage", "--epsilon", "1"),
+                                 ("--self-loops is for --model gcn, sgc, appnp and gcnii, not gin", "--model", "gin", "--self-loops", "once"),
+                                 ("--convolution-decay is for --model gcnii, not resgcn", "--model", "resgcn", "--convolution-decay", "0"),
+                                 ("--dropout is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--dropout", "0"),
+                                 ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
+                                 ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
+                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
+                                 ("--window needs --stages", "--window", "3"), ("--tolerance needs --stages", "--tolerance", "1"), ("--graph needs --batch", "--graph", "cut"),
+                                 ("--raw-features and --embedding do not go together", "--embedding", "4", "--raw-features"),
+                                 ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
+                                 ("--policy auto and --stages do not go together", "--stages", "2", "--policy", "auto")):
+            model = [] if "--model" in arguments else ["--model", "gcn"]
+            self.check_refused(run(TRAIN, "--data", "karate", *model, *arguments, "--quiet"), 2, part)
+        for arguments in (["--heads", "8"], ["--model", "sgc", "--hidden", "16"], ["--model", "gat", "--heads", "4", "--coupling", "decoupled"]):
+            self.train(*arguments)  # the default is what every record has
+
+    def test_tables_of_the_docs_are_those_of_the_help(self):
+        said = re.sub(r"\n {20,}", " ", run(TRAIN, "--help").stdout)
+        helped = {}
+        for line in said.splitlines():
+            if names := re.match(r"^  (?:-h,)?(--[a-z-]+)", line):
+                default = re.search(r"\(default ([^ )]+)\)$", line)
+                helped[names.group(1)] = default and default.group(1)
+        self.assertGreater(len(helped), 60)
+        with open(os.path.join(DOCS, "train.md")) as f:
+            page = f.read()
+        documented = {}
+        for line in page.split("\n## ")[0].splitlines():
+            if not re.match(r"^\| `--", line):
+                continue
+            names, defaults = [cell.strip() for cell in line.split("|")[1:3]]
+            names = re.findall(r"--[a-z-]+", names)
+            values = [value.strip(" `") for value in defaults.split(",")]
+            for name, value in zip(names, values if len(values) == len(names) else [defaults.strip("`")] * len(names)):
+                self.assertNotIn(name, documented)
+                documented[name] = value
+            if len(names) == 1:  # options that need this one stand there, too
+                for name in re.findall(r"`(--[a-z-]+)`", line.split("|", 3)[3]) if names[0] in ("--batch", "--stages") else []:
+                    documented[name] = None
+        self.assertEqual(sorted(documented), sorted(helped))
+        for name, default in helped.items():
+            if default is not None and documented[name] is not None and not re.search("[;,]", documented[name]):
+                number = lambda text: float(text) if re.match(r"^[0-9.e-]+$", text) else text
+                self.assertEqual(number(documented[name].split()[0] if documented[name] else ""), number(default), name)
+
+    def test_lists_of_the_docs_are_those_of_the_files(self):
+        with open(os.path.join(DOCS, "saving.md")) as f:
+            listed = re.search(r"The metadata are texts: (.*?)Numbers are", f.read(), re.S).group(1)
+        self.assertEqual(sorted(set(re.findall(r"`([a-z_]+)`", listed)) - {"sum", "once", "true"}), SAVED)
+        with open(os.path.join(DOCS, "checkpoints.md")) as f:
+            page = f.read()
+        table = dict(re.findall(r"^\| `(--[a-z]+)[^|]*\| ([^|]*)\|", page, re.M))
+        self.assertEqual({name: value.strip() for name, value in table.items()}, {"--checkpoint": "", "--every": "10", "--keep": "2", "--resume": ""})
+        options = re.search(r"must be as it was: (.*?)\.", page, re.S).group(1)
+        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
