@@ -29,8 +29,9 @@ double least_memory(const command& c, const partita::io::dataset& data, int rank
   const double parameters = 4 * weights * element * here / std::max(1, t.pipeline.stages);
   if (!c.far.empty() || (t.mini_batch.batch > 0 && t.mini_batch.sampled_scores)) return parameters;
   double width = 4 * static_cast<double>(t.embedding);
+  const partita::nn::model_row* const row = find_row(t);
   for (const partita::global_index h : t.hidden)
-    if (t.model != "sgc") width = std::max(width, static_cast<double>(h));
+    if (row == nullptr || row->reads("hidden")) width = std::max(width, static_cast<double>(h));
   return parameters + static_cast<double>(data.vertices) * width * element * here / ranks;
 }
 

@@ -15,153 +15,15 @@
 
 namespace {
 
-using partita::nn::aggregation;
-using partita::nn::coupling;
-using partita::nn::self_loops;
-using partita::sampling::placement;
+using partita::nn::field;
+using partita::nn::field_group;
 
-const CLI::Validator whole = whole_number("zero or a positive whole number", 0, 0x1p63);
-const CLI::Validator depth = whole_number(
-    "a whole number from 1 to " + std::to_string(partita::nn::most_hops), 1, partita::nn::most_hops + 1);
-const CLI::Validator finite = number_that("a number", [](double v) { return std::isfinite(v); });
-const CLI::Validator not_negative =
-    number_that("zero or a positive number", [](double v) { return v >= 0 && std::isfinite(v); });
-const CLI::Validator fraction = number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; });
-const CLI::Validator cosine = number_that("between -1 and 1", [](double v) { return v >= -1 && v <= 1; });
-const CLI::Validator probability =
-    number_that("a probability below 1", [](double v) { return v >= 0 && v < 1; });
-
-/// An option whose values have names.
-template <class T>
-CLI::Option* choice(CLI::App& app, const std::string& name, T& value,
-                    const value_names<std::type_identity_t<T>>& names, const std::string& what) {
-  std::vector<std::string> allowed;
-  for (const auto& [word, meaning] : names) allowed.push_back(word);
-  const auto take = [&value, names](const std::string& chosen) {
-    for (const auto& [word, meaning] : names)
-      if (word == chosen) value = meaning;
-  };
-  CLI::Option* const option = words(app.add_option_function<std::string>(name, take, what), allowed);
-  for (const auto& [word, meaning] : names)
-    if (meaning == value) option->default_str(word);
-  return option;
-}
-
-void add_model(CLI::App& app, partita::nn::training_options& t, std::string& preset) {
-  const std::string group = "Model";
-  words(app.add_option("--model", t.model, "the network")->group(group)->required(preset.empty()),
-        {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"});
-  app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
-      ->group(group)
-      ->option_text(preset_names("|"));
-  app.add_option("--hidden", t.hidden, "widths of the hidden layers")
-      ->group(group)
-      ->delimiter(',')
-      ->check(count)
-      ->option_text("H[,H...]")
-      ->default_str(CLI::detail::join(t.hidden, ","));
-  app.add_option("--layers", t.layers,
-                 "layers with parameters, the hidden ones of one width; gcnii and resgcn: convolutions")
-      ->group(group)
-      ->check(depth)
-      ->option_text("L");
-  choice(app, "--coupling", t.coupling, {{"coupled", coupling::coupled}, {"decoupled", coupling::decoupled}},
-         "gcn, sage, gat decoupled: dense layers first, then as many hops")
-      ->group(group);
-  choice(app, "--aggregation", t.aggregation, {{"mean", aggregation::mean}, {"max", aggregation::max}},
-         "how sage gathers neighbours")
-      ->group(group);
-  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
-                          const char* what) {
-    app.add_option(name, value, what)->group(group)->check(is)->option_text(form)->capture_default_str();
-  };
-  number("--heads", t.heads, count, "K", "attention heads of gat, in all layers but the last");
-  number("--hops", t.hops, depth, "K", "hops of sgc and appnp");
-  number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
-  number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
-  choice(app, "--self-loops", t.loops, {{"sum", self_loops::sum}, {"once", self_loops::once}},
-         "gcn, sgc, appnp, gcnii: where a vertex has a loop, A + I adds 1 or none")
-      ->group(group);
-  number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
-  number("--split-chunks", t.split_chunks, count, "N",
-         "hops under feature_column: exchanges in N chunks, beside products");
-  choice(app, "--recompute", t.recompute, recomputation_names,
-         "whether backward computes outputs again instead of storing them")
-      ->group(group);
-}
-
-void add_training(CLI::App& app, command& c) {
-  partita::nn::training_options& t = c.training;
-  const std::string group = "Training";
-  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
-                          const char* what) {
-    app.add_option(name, value, what)->group(group)->check(is)->option_text(form)->capture_default_str();
-  };
-  number("--epochs", t.epochs, count, "N", "epochs");
-  number("--lr", t.learning_rate, positive, "R", "learning rate of Adam");
-  number("--weight-decay", t.weight_decay, not_negative, "D",
-         "of the first layer; gcnii: of its dense layers");
-  number("--convolution-decay", t.convolution_decay, not_negative, "D",
-         "weight decay of gcnii's convolutions");
-  number("--dropout", t.dropout, probability, "P", "probability of dropout");
-  number("--seed", t.seed, whole, "S", "of initial weights and embeddings, dropout and --partition");
-  words(app.add_option("--precision", c.precision, "floating-point type")->group(group), {"f32", "f64"})
-      ->capture_default_str();
-  using partita::nn::operand_format;
-  choice(app, "--products", t.operands, {{"f32", operand_format::own}, {"bf16", operand_format::bfloat16}},
-         "bf16: operands of products with the graph are rounded to 2 bytes")
-      ->group(group);
-  app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
-  app.add_option("--embedding", t.embedding,
-                 "learn W numbers for each vertex in place of the data's features")
-      ->group(group)
-      ->check(count)
-      ->option_text("W");
-}
-
-void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {
-  const std::string group = "Mini-batches";
-  app.add_option("--batch", m.batch,
-                 "train on sampled neighbourhoods of so many vertices at a time, of all ranks")
-      ->group(group)
-      ->check(count)
-      ->option_text("B");
-  using partita::nn::batch_sampler;
-  choice(app, "--sampler", m.sampler,
-         {{"neighbours", batch_sampler::neighbours},
-          {"layers", batch_sampler::layers},
-          {"walks", batch_sampler::walks}},
-         "what a batch is sampled with")
-      ->group(group);
-  app.add_option("--fanout", m.fanouts,
-                 "neighbours sampled in each layer, the first layer's first, or one\n"
-                 "number for all layers; -1: all neighbours (default 10); layers: sizes\n"
-                 "of the sets of vertices (default 1000); walks: their length (default 2)")
-      ->group(group)
-      ->delimiter(',')
-      ->check(number_that("a number of neighbours, or -1 for all",
-                          [](double v) { return (v >= 1 || v == -1) && v == std::floor(v) && v < 0x1p31; }))
-      ->option_text("F1[,F2...]");
-  choice(app, "--placement", m.placement,
-         {{"auto", placement::automatic},
-          {"any", placement::any},
-          {"home", placement::home},
-          {"column", placement::column},
-          {"column_gather", placement::column_gather}},
-         "which rank computes for which vertices, and how features are cut")
-      ->group(group);
-  app.add_option("--micro-batches", m.micro_batches, "parts in which a rank computes its share of a batch")
-      ->group(group)
-      ->check(count)
-      ->option_text("T")
-      ->capture_default_str();
-  app.add_flag("--replace", m.replace, "sample with replacement")->group(group);
-  choice(app, "--graph", m.cut_graph, {{"replicated", false}, {"cut", true}},
-         "whether a rank has all edges or those into its vertices")
-      ->group(group);
-  choice(app, "--scores", m.sampled_scores, {{"exact", false}, {"sampled", true}},
-         "whether accuracies are of the whole graph or of samples")
-      ->group(group);
+CLI::Validator validator_of(const partita::nn::field_range& range, bool whole) {
+  const std::string is(range.is);
+  if (whole && range.least >= 0) return whole_number(is, range.least, std::nextafter(range.most, HUGE_VAL));
+  return number_that(is, [=](double v) {
+    return v >= range.least && v <= range.most && (!whole || (v != 0 && v == std::floor(v)));
+  });
 }
 
 void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::string>& given) {
@@ -173,57 +35,51 @@ void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::
   }
 }
 
-void add_stages(CLI::App& app, command& c) {
-  partita::nn::pipeline_options& p = c.training.pipeline;
-  const std::string group = "Stages";
-  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
-                          const char* what) {
-    return app.add_option(name, value, what)->group(group)->check(is)->option_text(form);
-  };
-  number("--stages", p.stages, count, "S",
-         "cut the layers over S groups of ranks, through which chunks of vertices flow");
-  number("--chunks", p.chunks, count, "K", "chunks (default four per stage)");
-  words(app.add_option("--chunk-cut", c.chunk_cut,
-                       "how each rank's vertices are cut into chunks: evenly, into nearly\n"
-                       "equal numbers of in-edges, or so that few edges cross")
-            ->group(group),
-        {"even", "nonzeros", "metis"})
-      ->capture_default_str();
+CLI::Option* add_words(CLI::App& app, const field& f, partita::nn::training_options& t) {
+  std::vector<std::string> allowed;
+  for (std::size_t k = 0; k < f.number_of({}); ++k) allowed.emplace_back(f.word(k));
+  if (f.name == "model")
+    for (const partita::nn::model_row& row : partita::nn::model_rows)
+      if (std::ranges::find(allowed, row.name) == allowed.end()) allowed.emplace_back(row.name);
+  const auto take = [&](const std::string& word) { partita::nn::take(f, t, word); };
+  return words(app.add_option_function<std::string>("--" + std::string(f.name), take, std::string(f.help)),
+               allowed)
+      ->default_str(f.range.or_none ? "" : text_of(f, t));
+}
+
+CLI::Option* add_stage_layers(CLI::App& app, const field& f, partita::nn::pipeline_options& p) {
   const auto take = [&p](const std::vector<std::string>& given) { take_stage_layers(p, given); };
-  app.add_option_function<std::vector<std::string>>(
-         "--stage-layers", take,
-         "layers with parameters of each stage (default nearly equal costs, as\n"
-         "estimated, or as measured before training)")
-      ->group(group)
+  const CLI::Validator count = validator_of(f.range, true);
+  return app
+      .add_option_function<std::vector<std::string>>("--" + std::string(f.name), take, std::string(f.help))
       ->delimiter(',')
       ->check(CLI::Validator(
-          [](const std::string& text) { return text == "measured" ? std::string() : count(text); }, ""))
-      ->option_text("L1[,L2...]|measured");
-  choice(app, "--history", p.history, history_names,
-         "what a chunk reads of neighbours in chunks that have not run yet: their\n"
-         "values of the window before, or zeros; exact: it waits for them; halo:\n"
-         "it computes them anew, from those of the window")
-      ->group(group);
-  number("--window", p.window, count, "W", "epochs for which history is kept")->capture_default_str();
-  const auto switch_off = [&](const char* name, bool& value, const char* what) {
-    app.add_flag_function(
-           name, [&value](std::int64_t times) { value = times <= 0; }, what)
-        ->group(group);
+          [count](const std::string& text) { return text == "measured" ? std::string() : count(text); }, ""))
+      ->option_text(std::string(f.form));
+}
+
+/// The options of a group.
+void add_fields(CLI::App& app, const std::string& title, field_group group,
+                partita::nn::training_options& t) {
+  const auto add = [&]<class V>(const field& f, V* value) -> CLI::Option* {
+    const std::string name = "--" + std::string(f.name), help(f.help);
+    constexpr bool is_bool = std::is_same_v<V, bool>;
+    if (f.name == "stage-layers") return add_stage_layers(app, f, t.pipeline);
+    if constexpr (is_bool || std::is_same_v<V, std::uint8_t> || std::is_same_v<V, std::string>) {
+      if (!is_bool || f.has_words()) return add_words(app, f, t);
+      const auto take = [value, off = f.switches_off()](std::int64_t times) { *value = (times > 0) != off; };
+      return app.add_flag_function(name, take, help);
+    } else {
+      constexpr bool is_number = std::is_arithmetic_v<V>, whole = !std::is_same_v<V, double>;
+      CLI::Option* const option = app.add_option(name, *value, help)->option_text(std::string(f.form));
+      option->check(validator_of(f.range, whole));
+      if (!is_number) option->delimiter(',');
+      if (!f.range.or_none) is_number ? option->capture_default_str() : option->default_str(text_of(f, t));
+      return option;
+    }
   };
-  switch_off("--no-shuffle", p.shuffle, "chunks have the same order in every epoch");
-  switch_off("--no-correction", p.correct, "do not double gradients that reach other chunks");
-  number("--guard", p.guard, count, "N", "compare with an exact epoch every N epochs");
-  number("--tolerance", p.tolerance, positive, "X", "relative difference of losses from which the guard acts")
-      ->capture_default_str();
-  number("--least-cosine", p.least_cosine, cosine, "C",
-         "cosine of the angle between gradients below which it acts, too")
-      ->capture_default_str();
-  choice(app, "--on-divergence", p.on_divergence, guard_action_names,
-         "what the guard does: refresh the history, make the epochs until the next\n"
-         "comparison exact, or all, or end the run")
-      ->group(group);
-  number("--exact-epochs", p.exact_epochs, whole, "N", "so many exact epochs come first")
-      ->capture_default_str();
+  for (const field& f : partita::nn::fields)
+    if (f.group == group) std::visit([&](auto* value) { add(f, value)->group(title); }, f.of(t));
 }
 
 void add_partition(CLI::App& app, command& c) {
@@ -256,12 +112,6 @@ void add_partition(CLI::App& app, command& c) {
       ->expected(1, 2)
       ->option_text("none|random|metis|given FILE")
       ->default_str("none");
-  app.add_option("--exchange-chunks", c.training.exchange_chunks,
-                 "products with the graph: the rows that ranks need of each other travel in N\n"
-                 "chunks, beside products (default 1; with --far as many as its window suggests)")
-      ->group(group)
-      ->check(count)
-      ->option_text("N");
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun")
             ->group(group),
         {"threads", "mpi", "nccl"})
@@ -293,7 +143,9 @@ void add_partition(CLI::App& app, command& c) {
 /// Throws usage_error for lists in which a number is missing, as in 4,,5, which CLI11 passes over.
 void require_whole_lists(const std::vector<std::string>& words) {
   for (std::size_t k = 1; k < words.size(); ++k)
-    for (const std::string name : {"--hidden", "--fanout", "--stage-layers"}) {
+    for (const field& f : partita::nn::fields) {
+      if (f.form.find(',') == f.form.npos) continue;
+      const std::string name = "--" + std::string(f.name);
       const bool joined = words[k].starts_with(name + "=");
       if (!joined && words[k - 1] != name) continue;
       const std::string list = "," + words[k].substr(joined ? name.size() + 1 : 0) + ",";
@@ -340,14 +192,23 @@ command parse_command(int argc, char** argv) {
       "mini-batches, or with its layers over stages.",
       "train");
   add_data_and_results(app, c);
-  add_model(app, c.training, preset);
-  add_training(app, c);
-  add_mini_batches(app, c.training.mini_batch);
-  add_stages(app, c);
+  add_fields(app, "Model", field_group::model, c.training);
+  app.get_option("--model")->required(preset.empty())->default_str("");
+  app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
+      ->group("Model")
+      ->option_text(preset_names("|"));
+  add_fields(app, "Training", field_group::training, c.training);
+  words(app.add_option("--precision", c.precision, "floating-point type")->group("Training"), {"f32", "f64"})
+      ->capture_default_str();
+  add_fields(app, "Features", field_group::features, c.training);
+  add_fields(app, "Mini-batches", field_group::batches, c.training);
+  add_fields(app, "Stages", field_group::stages, c.training);
   add_partition(app, c);
+  add_fields(app, "Products with the graph", field_group::products, c.training);
   show_defaults(app);
   require_whole_lists(c.words);
   parse(app, argc, argv);
+  require_use(app, c.training);
   complete_mini_batches(app, c);
   complete_stages(app, c);
   complete_mesh(c);

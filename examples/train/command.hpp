@@ -5,40 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../ranks/files.hpp"
 #include "ordering.hpp"
 #include "partita/memory/far.hpp"
-#include "partita/train/options.hpp"
-
-/// The words that name the values of an option.
-template <class T>
-using value_names = std::vector<std::pair<std::string, T>>;
-
-inline const value_names<partita::nn::chunk_history> history_names{
-    {"window", partita::nn::chunk_history::window},
-    {"exact", partita::nn::chunk_history::exact},
-    {"halo", partita::nn::chunk_history::halo},
-    {"zero", partita::nn::chunk_history::zero},
-};
-
-/// Whether neighbours are kept for a window of epochs.
-inline bool keeps_window(partita::nn::chunk_history history) {
-  return history == partita::nn::chunk_history::window || history == partita::nn::chunk_history::halo;
-}
-
-inline const value_names<partita::nn::recomputation> recomputation_names{
-    {"always", partita::nn::recomputation::always},
-    {"never", partita::nn::recomputation::never},
-};
-
-inline const value_names<partita::nn::guard_action> guard_action_names{
-    {"report", partita::nn::guard_action::report},   {"refresh", partita::nn::guard_action::refresh},
-    {"warm-up", partita::nn::guard_action::warm_up}, {"exact", partita::nn::guard_action::exact},
-    {"stop", partita::nn::guard_action::stop},
-};
+#include "partita/train/fields.hpp"
 
 /// What --checkpoint asks for.
 struct checkpointing {
@@ -60,7 +32,6 @@ struct command {
   ordering partition;
   /// Of each vertex, in the data, where `partition` has sorted them.
   std::shared_ptr<const std::vector<partita::global_index>> old_number;
-  std::string chunk_cut = "even";  ///< or nonzeros, or metis
   std::string comm = "threads";
   std::optional<double> timeout;  ///< of a wait, in seconds
   std::string device = "cpu";

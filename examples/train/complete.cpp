@@ -2,7 +2,6 @@
 #include "complete.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,25 +10,44 @@
 
 namespace {
 
-using partita::nn::aggregation;
-using partita::nn::coupling;
+using partita::nn::field;
+using partita::nn::model_row;
 
-bool can_be_cut(const partita::nn::training_options& t) {
-  constexpr std::array models{"gcn", "sage", "gin", "gcnii", "resgcn"};
-  return std::ranges::find(models, t.model) != models.end() && t.coupling == coupling::coupled &&
-         t.aggregation == aggregation::mean;
+void require_stages_possible(const partita::nn::training_options& t, const std::string& option) {
+  const model_row* const row = find_row(t);
+  if (row == nullptr || !row->on_stages)
+    throw usage_error(option + " is for --model " + models_that(&model_row::on_stages) +
+                      ", coupled and with mean aggregation");
+}
+
+/// row_1d for a policy that is not given.
+void complete_policy(const CLI::App& app, command& c, const std::string& mode) {
+  if (c.policy != "auto") return;
+  if (app.count("--policy") > 0)
+    throw usage_error("--policy auto and " + mode + " do not go together: name a policy, or none for row_1d");
+  c.policy = "row_1d";
 }
 
 }  // namespace
 
+void require_use(const CLI::App& app, const partita::nn::training_options& t) {
+  for (const field& f : partita::nn::fields) {
+    const std::string name = "--" + std::string(f.name);
+    if (f.group != partita::nn::field_group::none && app.count(name) > 0 && !f.mode.refusal(t).empty())
+      throw usage_error(name + std::string(f.mode.refusal(t)));
+  }
+  if (const field* const unread = unread_field(t)) {
+    const model_row* const row = find_row(t);
+    throw usage_error("--" + std::string(unread->name) + " is for --model " + models_of(*unread) + ", not " +
+                      (row == nullptr ? t.model : row->title()));
+  }
+  if (t.raw_features && t.embedding > 0)
+    throw usage_error("--raw-features and --embedding do not go together: then no features are read");
+}
+
 void complete_mini_batches(const CLI::App& app, command& c) {
   partita::nn::training_options& t = c.training;
-  if (t.mini_batch.batch == 0) {
-    for (const char* name :
-         {"--sampler", "--fanout", "--placement", "--micro-batches", "--replace", "--graph", "--scores"})
-      if (app.count(name) > 0) throw usage_error(std::string(name) + " needs --batch");
-    return;
-  }
+  if (t.mini_batch.batch == 0) return;
   if (t.mini_batch.micro_batches > t.mini_batch.batch)
     throw usage_error("--micro-batches " + std::to_string(t.mini_batch.micro_batches) +
                       " are more parts than a batch of " + std::to_string(t.mini_batch.batch) +
@@ -55,52 +73,35 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   if (!walks && fanouts.size() != layers)
     throw usage_error("--fanout has " + std::to_string(fanouts.size()) + " numbers, and the model " +
                       std::to_string(layers) + " layers");
-  if (c.policy == "auto") c.policy = "row_1d";  // of the evaluation only
+  complete_policy(app, c, "--batch");  // of the evaluation only
 }
 
 int layers_of(const partita::nn::training_options& t) {
-  constexpr std::array models{"gcn", "sage", "gin", "gat", "appnp"};
-  if (std::ranges::find(models, t.model) == models.end()) return 0;
+  const model_row* const row = find_row(t);
+  if (row == nullptr || !row->reads("layers") || row->convolutions > 0) return 0;
   return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
 }
 
 void complete_stages(const CLI::App& app, command& c) {
   partita::nn::pipeline_options& p = c.training.pipeline;
-  const auto given = [&](const char* name) { return app.count(name) > 0; };
-  if (p.stages == 0) {
-    for (const char* name :
-         {"--chunks", "--chunk-cut", "--stage-layers", "--history", "--window", "--no-shuffle",
-          "--no-correction", "--guard", "--tolerance", "--least-cosine", "--on-divergence", "--exact-epochs"})
-      if (given(name)) throw usage_error(std::string(name) + " needs --stages");
-    return;
-  }
-  for (const char* name : {"--batch", "--embedding"})
-    if (given(name)) throw usage_error(std::string(name) + " and --stages do not go together");
-  if (!can_be_cut(c.training))
-    throw usage_error(
-        "--stages is for --model gcn, sage, gin, gcnii and resgcn, coupled and with mean "
-        "aggregation");
+  if (p.stages == 0) return;
+  for (const char* name : {"--batch", "--embedding", "--exchange-chunks"})
+    if (app.count(name) > 0) throw usage_error(std::string(name) + " and --stages do not go together");
+  require_stages_possible(c.training, "--stages");
   if (!p.layers.empty() && std::ssize(p.layers) != p.stages)
     throw usage_error("--stage-layers has " + std::to_string(p.layers.size()) + " numbers for " +
                       std::to_string(p.stages) + " stages");
-  if (given("--window") && !keeps_window(p.history))
-    throw usage_error("--window is for --history window and halo");
-  for (const char* name : {"--tolerance", "--least-cosine", "--on-divergence"})
-    if (given(name) && p.guard == 0) throw usage_error(std::string(name) + " needs --guard");
   if (p.guard > 0 && p.history == partita::nn::chunk_history::exact)
     throw usage_error("--guard has nothing to compare with --history exact");
   if (p.guard > c.training.epochs)
     throw usage_error("--guard " + std::to_string(p.guard) + " compares nothing in " +
                       std::to_string(c.training.epochs) + " epochs");
-  if (c.chunk_cut == "nonzeros") p.cut = partita::nn::chunk_cut::nonzeros;
-  if (c.policy == "auto") c.policy = "row_1d";
+  complete_policy(app, c, "--stages");
 }
 
 void complete_products(const command& c) {
   if (c.training.operands == partita::nn::operand_format::own) return;
-  if (!can_be_cut(c.training))
-    throw usage_error(
-        "--products bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled and with mean aggregation");
+  require_stages_possible(c.training, "--products bf16");
   for (const auto& [given, name] :
        {std::pair(c.precision == "f64", "--precision f64"), std::pair(c.reproducible, "--reproducible"),
         std::pair(c.device == "cuda", "--device cuda"), std::pair(c.training.mini_batch.batch > 0, "--batch"),

@@ -6,14 +6,16 @@
 
 #include "command.hpp"
 
-/// Throws usage_error for options of mini-batches without --batch, and for fan-outs that do not match the
-/// layers; makes one fan-out that of all layers.
+/// Throws usage_error for the first option that the model or the mode does not use.
+void require_use(const CLI::App& app, const partita::nn::training_options& t);
+
+/// Throws usage_error for fan-outs that do not match the layers; makes one fan-out that of all layers.
 void complete_mini_batches(const CLI::App& app, command& c);
 
 /// Layers with parameters, of the models that may have a single one; 0 for others.
 int layers_of(const partita::nn::training_options& t);
 
-/// Throws usage_error for options of stages without --stages, and for those that do not go together.
+/// Throws usage_error for options of stages that do not go together.
 void complete_stages(const CLI::App& app, command& c);
 
 /// Throws usage_error where --products bf16 does not apply.

@@ -88,7 +88,7 @@ preparation prepared(command& c, int all_ranks, const partita::communicator& wor
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
   data = order_vertices(std::move(data), c, ranks, world);
-  if (c.chunk_cut == "metis") cut_chunks(data, c, asked->mesh, world);
+  if (c.training.pipeline.cut == partita::nn::chunk_cut::partitioned) cut_chunks(data, c, asked->mesh, world);
   return {asked, std::move(data),
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
@@ -132,7 +132,8 @@ int train_on(const partita::communicator& world, const preparation& from, comman
           ? observers{print_start, progress_printer(c.training.epochs, data.multi_label), print_forecast}
           : observers{};
   if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
-  if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
+  if (first && !c.quiet && c.training.pipeline.cut == partita::nn::chunk_cut::partitioned)
+    print_chunks(c, data);
   if (first && !c.quiet)
     world.ledger().observe(work_printer({"distributing", "million entries", 1e6}, world.size()));
   const std::vector<std::string> notes =

@@ -30,13 +30,17 @@ global_index unused_classes(const partita::io::dataset& data) {
 }
 
 bool adds_loops(const partita::nn::training_options& t) {
-  return t.model == "gcn" || t.model == "sgc" || t.model == "appnp" || t.model == "gcnii";
+  const partita::nn::model_row* const row = find_row(t);
+  return row != nullptr && row->reads("self-loops");
 }
 
 }  // namespace
 
 bool uses_weights(const partita::nn::training_options& t) {
-  return t.model != "gat" && !(t.model == "sage" && t.aggregation == partita::nn::aggregation::max);
+  using partita::nn::propagation_matrix;
+  const partita::nn::model_row* const row = find_row(t);
+  return row == nullptr || (row->multiplies_with != propagation_matrix::self_loops &&
+                            row->multiplies_with != propagation_matrix::whole_rows);
 }
 
 std::vector<std::string> notes_on(const partita::communicator& world, const partita::io::dataset& data,

@@ -25,8 +25,7 @@ inline const std::map<std::string, partita::nn::training_options>& presets() {
         .weight_decay = 5e-4,
         .dropout = 0.6}},
       // Wu et al. (ICML 2019), section 6
-      {"sgc",
-       {.model = "sgc", .hops = 2, .epochs = 100, .learning_rate = 0.2, .weight_decay = 5e-5, .dropout = 0}},
+      {"sgc", {.model = "sgc", .hops = 2, .epochs = 100, .learning_rate = 0.2, .weight_decay = 5e-5}},
       // Klicpera et al. (ICLR 2019), section 5
       {"appnp",
        {.model = "appnp",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record.hpp"
 
-#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -51,76 +50,49 @@ ordered_json data_of(const command& c, const partita::io::dataset& data) {
   return j;
 }
 
-template <class T>
-const std::string& word_for(T value, const value_names<T>& names) {
-  return std::ranges::find(names, value, &std::pair<std::string, T>::second)->first;
+/// The options of a group that have an effect.
+void add_fields(ordered_json& j, partita::nn::field_group group, partita::nn::training_options& t) {
+  for (const partita::nn::field& f : partita::nn::fields)
+    if (f.group == group && is_recorded(f, t))
+      std::visit(
+          [&]<class V>(V* value) {
+            ordered_json& to = j[std::string(f.name)];
+            if constexpr (std::is_same_v<V, bool>)
+              f.has_words() ? to = f.word(*value) : to = *value != f.switches_off();
+            else if constexpr (std::is_arithmetic_v<V> && !std::is_same_v<V, std::uint8_t>)
+              to = *value;
+            else
+              to = text_of(f, t);
+          },
+          f.of(t));
 }
 
-/// Those of stages, as they were in effect.
-void add_stages(ordered_json& j, const command& c, const partita::nn::pipeline_result& run) {
-  const partita::nn::pipeline_options& p = c.training.pipeline;
-  j["stages"] = p.stages;
-  j["chunks"] = run.chunks;
-  j["chunk-cut"] = c.chunk_cut;
-  j["stage-layers"] = fmt::format("{}", fmt::join(run.layers, ","));
-  j["history"] = word_for(p.history, history_names);
-  if (keeps_window(p.history)) j["window"] = p.window;
-  j["no-shuffle"] = !p.shuffle;
-  j["no-correction"] = !p.correct;
-  if (p.guard > 0) {
-    j["guard"] = p.guard;
-    j["tolerance"] = p.tolerance;
-    j["least-cosine"] = p.least_cosine;
-    j["on-divergence"] = word_for(p.on_divergence, guard_action_names);
+/// The options of training, of batches and stages as they were in effect.
+partita::nn::training_options options_in_effect(const command& c, const partita::nn::training_result& run) {
+  partita::nn::training_options t = c.training;
+  if (run.mini_batch) t.mini_batch.placement = run.mini_batch->placement;
+  if (run.pipeline) {
+    t.pipeline.chunks = run.pipeline->chunks;
+    t.pipeline.layers = run.pipeline->layers;
   }
-  j["exact-epochs"] = p.exact_epochs;
+  return t;
 }
 
 /// Every option that bears on the losses or the figures: `--NAME=VALUE` of each repeats the run.
 ordered_json options_of(const command& c, int ranks, const outcome& run) {
-  const partita::nn::training_options& t = c.training;
+  using group = partita::nn::field_group;
+  partita::nn::training_options t = options_in_effect(c, run.result);
   ordered_json j;
   j["data"] =
       is_built_in(c.data) ? c.data : absolute(std::filesystem::path(c.data)).lexically_normal().string();
-  j["model"] = t.model;
-  j["hidden"] = fmt::format("{}", fmt::join(t.hidden, ","));
-  if (t.layers > 0) j["layers"] = t.layers;
-  j["coupling"] = t.coupling == partita::nn::coupling::coupled ? "coupled" : "decoupled";
-  j["aggregation"] = t.aggregation == partita::nn::aggregation::mean ? "mean" : "max";
-  j["heads"] = t.heads;
-  j["hops"] = t.hops;
-  j["split-chunks"] = t.split_chunks;
-  j["recompute"] = word_for(t.recompute, recomputation_names);
-  j["alpha"] = t.alpha;
-  j["lambda"] = t.lambda;
-  j["epsilon"] = t.epsilon;
-  j["self-loops"] = t.loops == partita::nn::self_loops::once ? "once" : "sum";
-  j["epochs"] = t.epochs;
-  j["lr"] = t.learning_rate;
-  j["weight-decay"] = t.weight_decay;
-  j["convolution-decay"] = t.convolution_decay;
-  j["dropout"] = t.dropout;
-  j["seed"] = t.seed;
+  add_fields(j, group::model, t);
+  add_fields(j, group::training, t);
   j["precision"] = c.precision;
-  j["raw-features"] = t.raw_features;
-  if (t.embedding > 0) j["embedding"] = t.embedding;
-  if (const partita::nn::mini_batch_options& m = t.mini_batch; m.batch > 0) {
-    j["batch"] = m.batch;
-    constexpr std::array samplers{"neighbours", "layers", "walks"};
-    j["sampler"] = samplers[static_cast<std::size_t>(m.sampler)];
-    j["fanout"] = fmt::format("{}", fmt::join(m.fanouts, ","));
-    j["placement"] = name_of(run.result.mini_batch->placement);
-    j["micro-batches"] = m.micro_batches;
-    j["replace"] = m.replace;
-    j["graph"] = m.cut_graph ? "cut" : "replicated";
-    j["scores"] = m.sampled_scores ? "sampled" : "exact";
-  }
-  if (run.result.pipeline) add_stages(j, c, *run.result.pipeline);
+  for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);
-  if (t.operands != partita::nn::operand_format::own) j["products"] = "bf16";
-  if (t.exchange_chunks > 0) j["exchange-chunks"] = t.exchange_chunks;
+  add_fields(j, group::products, t);
   j["partition"] = in_one_word(c.partition);
   j["comm"] = c.comm;
   j["device"] = c.device;

@@ -30,8 +30,8 @@ TOLERANCE = {"f32": 1e-6 if arguments.card else 1e-5, "f64": 1e-9 if arguments.c
 
 def losses(scratch, precision, model, *more):
     out = os.path.join(scratch, "run.json")
-    command = [arguments.train, "--data", arguments.data, "--epochs", str(arguments.epochs), "--precision", precision,
-               "--hidden", arguments.hidden, "--quiet", "--json", out, "--model", *model.split(), *more]
+    hidden = [] if model == "sgc" else ["--hidden", arguments.hidden]
+    command = [arguments.train, "--data", arguments.data, "--epochs", str(arguments.epochs), "--precision", precision, *hidden, "--quiet", "--json", out, "--model", *model.split(), *more]
     subprocess.run(command, check=True, timeout=300)
     with open(out) as f:
         return json.load(f)["loss"]

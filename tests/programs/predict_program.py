@@ -20,7 +20,7 @@ from program_case import ProgramCase, npy as npy_file, run
 TRAIN, PREDICT, SCRIPT, PYTHON, LIBRARY, *LAUNCH = sys.argv[1:]
 N, FEATURES, CLASSES = 23, 5, 3
 ARRANGEMENTS = [("row_1d", "3"), ("grid_2d", "6"), ("feature_column", "2")]
-OF_ALL = ["--hidden", "4", "--epochs", "5", "--quiet"]
+OF_ALL = ["--epochs", "5", "--quiet"]
 LEARNED = ["--embedding", "3"]
 
 
@@ -87,7 +87,8 @@ class Predict(ProgramCase):
 
     def train(self, *arguments, precision="f64", command=()):
         ranks = [] if "--ranks" in arguments or command else ["--ranks", "4"]
-        done = run(TRAIN, "--data", self.data, *OF_ALL, *ranks, "--precision", precision, "--save", self.model, "--save-logits", self.logits,
+        hidden = [] if "sgc" in arguments else ["--hidden", "4"]
+        done = run(TRAIN, "--data", self.data, *OF_ALL, *hidden, *ranks, "--precision", precision, "--save", self.model, "--save-logits", self.logits,
                    "--save-embeddings", self.hidden, "--json", os.path.join(self.folder, "run.json"), *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(os.path.join(self.folder, "run.json")) as f:

@@ -66,6 +66,7 @@ class Batches(ProgramCase):
                                        (2, "--sampler walks needs --scores exact", "--batch", "8", "--sampler", "walks", "--scores", "sampled"),
                                        (2, "--replace is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--replace"),
                                        (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
+                                       (2, "--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
                                        (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
                                        (1, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
             model = [] if "--model" in arguments else ["--model", "gcn"]

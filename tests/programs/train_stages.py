@@ -34,7 +34,7 @@ class Stages(ProgramCase):
                 self.assertEqual(result["test_accuracy"], expected["test_accuracy"], (model, arguments))
 
     def test_the_json(self):
-        result = self.train("gcn", "--stages", "2", "--guard", "2", "--stage-layers", "3,1", "--ranks", "4", "--policy", "auto")
+        result = self.train("gcn", "--stages", "2", "--guard", "2", "--stage-layers", "3,1", "--ranks", "4")
         whole = list(self.train("gcn"))
         at = whole.index("peak_bytes")
         self.assertEqual(list(result), whole[:at] + KEYS + whole[at:])
@@ -123,6 +123,8 @@ class Stages(ProgramCase):
                                        (2, "--guard has nothing to compare with --history exact", *two, "--guard", "2", "--history", "exact"),
                                        (2, "--guard 7 compares nothing in 6 epochs", *two, "--guard", "7", "--epochs", "6"),
                                        (2, "--chunks 40 is more than the 34 vertices", *two, "--chunks", "40"),
+                                       (2, "--policy auto and --stages do not go together", *two, "--policy", "auto"),
+                                       (2, "--exchange-chunks and --stages do not go together", *two, "--exchange-chunks", "2"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")

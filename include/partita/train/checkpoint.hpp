@@ -2,7 +2,6 @@
 #pragma once
 /// Runs that go on after they were killed. Needs nlohmann-json and POSIX.
 
-#include <array>
 #include <charconv>
 #include <concepts>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "partita/io/checkpoint_folder.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/train/fields.hpp"
 #include "partita/train/finite.hpp"
 
 namespace partita::nn {
@@ -35,51 +35,18 @@ inline constexpr char options_prefix[] = "option.";
 /// changes them. Ranks, policies, stages and the number of epochs may differ.
 template <class T>
 io::tensor_metadata lasting_options(const training_options& o, const io::dataset& data) {
-  io::tensor_metadata found;
-  const auto add = [&]<class V>(const std::string& name, const V& value) {
-    if constexpr (std::integral<V> || std::floating_point<V>) {
-      std::array<char, 32> digits;
-      char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-      found[options_prefix + name] = std::string(digits.data(), end);
-    } else {
-      found[options_prefix + name] = value;
-    }
-  };
-  add("precision", std::same_as<T, double> ? "f64" : "f32");
-  add("vertices", data.vertices);
-  add("features", data.features);
-  add("classes", data.classes);
-  add("model", o.model);
-  add("coupling", o.coupling == coupling::coupled ? "coupled" : "decoupled");
-  add("aggregation", o.aggregation == aggregation::mean ? "mean" : "max");
-  std::string widths;
-  for (const global_index width : o.hidden) widths += (widths.empty() ? "" : ",") + std::to_string(width);
-  add("hidden", widths);
-  add("layers", o.layers);
-  add("heads", o.heads);
-  add("last-heads", o.last_heads);
-  add("hops", o.hops);
-  add("alpha", o.alpha);
-  add("lambda", o.lambda);
-  add("epsilon", o.epsilon);
-  add("self-loops", o.loops == self_loops::once ? "once" : "sum");
-  add("lr", o.learning_rate);
-  add("weight-decay", o.weight_decay);
-  add("convolution-decay", o.convolution_decay);
-  add("dropout", o.dropout);
-  add("raw-features", o.raw_features ? "yes" : "no");
-  add("embedding", o.embedding);
-  add("seed", o.seed);
-  if (o.operands != operand_format::own) add("products", "bf16");
-  const mini_batch_options& b = o.mini_batch;
-  add("batch", b.batch);
-  if (b.batch == 0) return found;
-  constexpr const char* samplers[] = {"neighbours", "layers", "walks"};
-  add("sampler", samplers[static_cast<std::size_t>(b.sampler)]);
-  std::string fanouts;
-  for (const local_index f : b.fanouts) fanouts += (fanouts.empty() ? "" : ",") + std::to_string(f);
-  add("fanout", fanouts);
-  add("replace", b.replace ? "yes" : "no");
+  const std::string prefix = options_prefix;
+  io::tensor_metadata found{{prefix + "precision", std::same_as<T, double> ? "f64" : "f32"},
+                            {prefix + "vertices", std::to_string(data.vertices)},
+                            {prefix + "features", std::to_string(data.features)},
+                            {prefix + "classes", std::to_string(data.classes)}};
+  for (const field& f : fields) {
+    const bool kept = f.kept >= field_kept::by_checkpoints ||
+                      (f.kept == field_kept::by_checkpoints_if_given && !is_default(f, o));
+    if (!kept || !f.mode.refusal(o).empty()) continue;
+    const std::string text = text_of(f, o);
+    found[prefix + std::string(f.name)] = text == "true" ? "yes" : text == "false" ? "no" : text;
+  }
   return found;
 }
 

@@ -106,7 +106,8 @@ inline std::vector<int> weighted_chunks(const blocking& rows, std::span<const gl
 }
 
 /// The chunks that the options ask for, some of them empty where there are more than vertices. Local. Throws
-/// shape_error for another number of given chunks than vertices.
+/// shape_error for another number of given chunks than vertices, and error where chunks of a partitioner are
+/// not given.
 inline std::vector<int> vertex_chunks(const io::dataset& data, const blocking& rows,
                                       const pipeline_options& options) {
   const auto n = static_cast<std::size_t>(data.vertices);
@@ -116,6 +117,7 @@ inline std::vector<int> vertex_chunks(const io::dataset& data, const blocking& r
           {data.name, ": ", options.chunk_of.size(), " chunk numbers for ", data.vertices, " vertices"});
     return options.chunk_of;
   }
+  if (options.cut == chunk_cut::partitioned) throw error("chunks of a partitioner need their numbers");
   std::vector<global_index> weights(n, 1);
   if (options.cut == chunk_cut::nonzeros)
     for (const auto& e : data.edges) ++weights[static_cast<std::size_t>(e.target)];

@@ -13,7 +13,7 @@
 #include "partita/partition/policies.hpp"
 #include "partita/train/edge_rows.hpp"
 #include "partita/train/graph_entries.hpp"
-#include "partita/train/options.hpp"
+#include "partita/train/model_table.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita::nn {
@@ -44,15 +44,6 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
   m.world().all_reduce(entries);
   return blocking::balanced(entries, m.shape(), nesting::rows);
 }
-
-/// The matrices that models multiply with.
-enum class propagation_matrix : std::uint8_t {
-  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2; see nn::self_loops
-  mean_normalized,  ///< the weighted mean over in-neighbours
-  weighted_self,    ///< A + (1 + epsilon) I
-  self_loops,       ///< A + I
-  whole_rows        ///< A, its columns not cut
-};
 
 /// The matrices that models multiply with, for one dataset under one policy. Collective over the mesh. What
 /// travels: see distribute. The dataset must outlive it. The constructor throws shape_error naming an edge

@@ -30,14 +30,10 @@ class block_steps {
         options_(options),
         named_(find_model<T, Device>(options)),
         training_vertices_(vertices_in(data, io::split_part::train).size()) {
-    if (named_.on_blocks.products == 0)
-      base::throw_error<error>(
-          {"model ", options.model,
-           options.coupling == coupling::decoupled   ? " in its decoupled form"
-           : options.aggregation == aggregation::max ? " with max aggregation"
-                                                     : "",
-           " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
-           "with mean aggregation"});
+    if (!named_.is_on_blocks())
+      base::throw_error<error>({"model ", named_.title(), " cannot be trained on sampled neighbours; ",
+                                models_that(&model_row::is_on_blocks),
+                                " can, coupled and with mean aggregation"});
     if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
     if (options.mini_batch.placement == sampling::placement::column)
       memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");

@@ -3,25 +3,20 @@
 /// Trained models in safetensors files: tensors by the names of parameters, and metadata that says what the
 /// model computes. Needs nlohmann-json and POSIX.
 
-#include <charconv>
-#include <cmath>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <span>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/io/safetensors.hpp"
+#include "partita/train/fields.hpp"
 #include "partita/train/finite.hpp"
-#include "partita/train/options.hpp"
 #include "partita/train/parameter_values.hpp"
 
 namespace partita::nn {
@@ -41,70 +36,40 @@ inline std::string as_utf8(const std::string& text) {
   return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
 }
 
-template <class Number>
-std::string text_of_number(Number value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
 /// The metadata of one file.
 class model_metadata {
  public:
   model_metadata(const std::string& file, const io::tensor_metadata& texts) : file_(file), texts_(texts) {}
 
-  const std::string& text(const char* key) const {
+  const std::string& text(const std::string& key) const {
     const auto found = texts_.find(key);
     if (found == texts_.end())
       base::throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
     return found->second;
   }
-  bool has(const char* key) const { return texts_.contains(key); }
-  template <class Number>
-  Number number(const char* key, Number least, Number most = std::numeric_limits<Number>::max()) const {
-    const auto value = parsed<Number>(key, text(key), least);
-    if (value > most) refuse(key);
+  bool has(const std::string& key) const { return texts_.contains(key); }
+  void require(bool good, const std::string& key) const {
+    if (!good)
+      base::throw_error<input_error>(
+          {file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
+  }
+  global_index number(const std::string& key, global_index least) const {
+    global_index value = 0;
+    require(parse_number(text(key), value, static_cast<double>(least)), key);
     return value;
-  }
-  double number(const char* key) const {
-    double value = 0;
-    const std::string& given = text(key);
-    const auto [rest, status] = std::from_chars(given.data(), given.data() + given.size(), value);
-    if (status != std::errc{} || rest != given.data() + given.size() || !std::isfinite(value)) refuse(key);
-    return value;
-  }
-  std::vector<global_index> numbers(const char* key) const {
-    std::vector<global_index> found;
-    std::string_view given = text(key);
-    for (bool more = !given.empty(); more;) {
-      const std::size_t comma = given.find(',');
-      found.push_back(parsed<global_index>(key, given.substr(0, comma), 1));
-      more = comma != given.npos;
-      if (more) given.remove_prefix(comma + 1);
-    }
-    return found;
-  }
-  /// Whether it is the second of these words.
-  bool is_second(const char* key, std::string_view first, std::string_view second) const {
-    const std::string& given = text(key);
-    if (given != first && given != second) refuse(key);
-    return given == second;
   }
 
  private:
-  [[noreturn]] void refuse(const char* key) const {
-    base::throw_error<input_error>({file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
-  }
-  template <class Number>
-  Number parsed(const char* key, std::string_view given, Number least) const {
-    Number value{};
-    const auto [rest, status] = std::from_chars(given.data(), given.data() + given.size(), value);
-    if (status != std::errc{} || rest != given.data() + given.size() || value < least) refuse(key);
-    return value;
-  }
-
   const std::string& file_;
   const io::tensor_metadata& texts_;
 };
+
+/// The key of an option in the metadata of a model.
+inline std::string model_key(const field& f) {
+  std::string key(f.name);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
 
 /// The least number of elements that the weights of the model have: what it would allocate.
 inline double least_weights(const saved_model& m) {
@@ -116,11 +81,12 @@ inline double least_weights(const saved_model& m) {
     in = out;
   };
   const bool many_heads = o.model == "gat" && o.coupling == coupling::coupled;
-  if (o.model == "gcnii" || o.model == "resgcn") {
+  const model_row* const row = find_row(o);
+  if (row != nullptr && row->convolutions > 0) {
     const double h = number(o.hidden.front());
     layer(h);
-    all += number(o.layers > 0 ? o.layers : 8) * h * h;
-  } else if (o.model != "sgc") {
+    all += number(o.layers > 0 ? o.layers : row->convolutions) * h * h;
+  } else if (row == nullptr || row->reads("hidden")) {
     const bool repeated = o.layers > 0 && o.hidden.size() == 1;
     const int times = repeated ? o.layers - 1 : 1;
     for (int k = 0; k < times; ++k)
@@ -136,8 +102,9 @@ inline void require_weights(const io::safetensors_file& file, const saved_model&
   for (const io::named_tensor& tensor : file.tensors())
     elements += static_cast<double>(tensor.bytes.size()) / 4;
   const auto& hidden = m.options.hidden;
-  const bool deep = m.options.model == "gcnii" || m.options.model == "resgcn";
-  const bool layered = m.options.model != "sgc";  // others have a tensor or more for each layer
+  const model_row* const row = find_row(m.options);
+  const bool deep = row != nullptr && row->convolutions > 0;
+  const bool layered = row == nullptr || row->reads("layers");  // with a tensor or more for each
   if ((layered && m.options.layers > std::ssize(file.tensors())) || (deep && hidden.empty()) ||
       least_weights(m) > elements)
     base::throw_error<input_error>({file.name(),
@@ -150,29 +117,15 @@ inline void require_weights(const io::safetensors_file& file, const saved_model&
 /// The metadata of a model trained with these options on data with so many features and classes, in precision
 /// T. Local.
 template <std::floating_point T>
-io::tensor_metadata metadata_of(const training_options& o, const io::dataset& data) {
-  std::string hidden;
-  for (const global_index width : o.hidden) hidden += (hidden.empty() ? "" : ",") + std::to_string(width);
-  const auto number = [](auto value) { return detail::text_of_number(value); };
-  return {{"model", o.model},
-          {"hidden", hidden},
-          {"layers", number(o.layers)},
-          {"heads", number(o.heads)},
-          {"last_heads", number(o.last_heads)},
-          {"hops", number(o.hops)},
-          {"alpha", number(o.alpha)},
-          {"lambda", number(o.lambda)},
-          {"epsilon", number(o.epsilon)},
-          {"self_loops", o.loops == self_loops::once ? "once" : "sum"},
-          {"coupling", o.coupling == coupling::decoupled ? "decoupled" : "coupled"},
-          {"aggregation", o.aggregation == aggregation::max ? "max" : "mean"},
-          {"raw_features", o.raw_features || data.vertex_features.has_negative() ? "true" : "false"},
-          {"embedding", number(o.embedding)},
-          {"features", number(data.features)},
-          {"classes", number(data.classes)},
-          {"precision", sizeof(T) == 8 ? "f64" : "f32"},
-          {"data", detail::as_utf8(data.name)},
-          {"seed", number(o.seed)}};
+io::tensor_metadata metadata_of(training_options o, const io::dataset& data) {
+  o.raw_features = o.raw_features || data.vertex_features.has_negative();
+  io::tensor_metadata found{{"features", std::to_string(data.features)},
+                            {"classes", std::to_string(data.classes)},
+                            {"precision", sizeof(T) == 8 ? "f64" : "f32"},
+                            {"data", detail::as_utf8(data.name)}};
+  for (const field& f : fields)
+    if (f.kept == field_kept::by_models) found[detail::model_key(f)] = text_of(f, o);
+  return found;
 }
 
 /// The tensors of parameters, which must outlive them. Local.
@@ -203,25 +156,16 @@ void save_model(const std::filesystem::path& path, const std::vector<parameter_v
 inline saved_model saved_model_of(const io::safetensors_file& file) {
   const detail::model_metadata from(file.name(), file.metadata());
   saved_model m;
-  training_options& o = m.options;
-  o.model = from.text("model");
-  o.hidden = from.numbers("hidden");
-  o.layers = from.number("layers", 0);
-  o.heads = from.number("heads", 1);
-  o.last_heads = from.number("last_heads", 1);
-  o.hops = from.number("hops", 1, most_hops);
-  o.alpha = from.number("alpha");
-  o.lambda = from.number("lambda");
-  o.epsilon = from.number("epsilon");
-  if (from.has("self_loops") && from.is_second("self_loops", "sum", "once")) o.loops = self_loops::once;
-  if (from.is_second("coupling", "coupled", "decoupled")) o.coupling = coupling::decoupled;
-  if (from.is_second("aggregation", "mean", "max")) o.aggregation = aggregation::max;
-  o.raw_features = from.is_second("raw_features", "false", "true");
-  o.embedding = from.number("embedding", global_index{0});
-  o.seed = from.number("seed", std::uint64_t{0});
-  m.features = from.number("features", global_index{0});
-  m.classes = from.number("classes", global_index{1});
-  m.precision = from.is_second("precision", "f32", "f64") ? "f64" : "f32";
+  for (const field& f : fields) {
+    const std::string key = detail::model_key(f);
+    if (f.kept != field_kept::by_models || (key == "self_loops" && !from.has(key))) continue;
+    from.require(take(f, m.options, from.text(key)), key);
+  }
+  from.require(m.options.hops <= most_hops, "hops");
+  m.features = from.number("features", 0);
+  m.classes = from.number("classes", 1);
+  m.precision = from.text("precision");
+  from.require(m.precision == "f32" || m.precision == "f64", "precision");
   m.data = from.text("data");
   detail::require_weights(file, m);
   return m;

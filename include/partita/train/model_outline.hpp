@@ -86,13 +86,8 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
                          const training_options& options) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   if (!named.on_stages)
-    base::throw_error<error>(
-        {"model ", options.model,
-         options.coupling == coupling::decoupled   ? " in its decoupled form"
-         : options.aggregation == aggregation::max ? " with max aggregation"
-                                                   : "",
-         " cannot be cut into stages; gcn, sage, gin, gcnii and resgcn can, coupled and with mean "
-         "aggregation"});
+    base::throw_error<error>({"model ", named.title(), " cannot be cut into stages; ",
+                              models_that(&model_row::on_stages), " can, coupled and with mean aggregation"});
   const mesh<Device> alone(self::world(), mesh_shape{}, q);
   const auto a = block_operator(alone, sampling::block<T>{0, 0, {0}, {}, {}}, true);
   const builder<T, Device> b(a, options_of_model(options, data));

@@ -41,136 +41,62 @@ struct model_request {
 
   std::vector<global_index> widths() const { return layer_widths(data, options); }
   int layers() const { return static_cast<int>(widths().size()) - 1; }
+  /// Of models that have so many unless the options say otherwise.
+  int convolutions() const { return options.layers > 0 ? options.layers : find_row(options)->convolutions; }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
 };
 
-/// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
-/// for a model that cannot be trained on blocks), and whether after the block.
-struct first_layer {
-  int products = 0;
-  bool aggregates = false;
-};
-
-/// A variant of a model, the matrix that it multiplies with, and its factory.
+/// A variant of a model and its factory.
 template <class T, class Device>
-struct named_model {
-  using matrix = sparse<T, dynamic_layout, Device>;
-
-  std::string_view name;
-  partita::nn::coupling coupling;
-  partita::nn::aggregation aggregation;
-  propagation_matrix multiplies_with;
-  first_layer on_blocks;
-  bool on_stages;  ///< whether its layers can be cut into stages; see pipeline_trainer
+struct named_model : model_row {
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
-/// The models known to train_model; add a line for a new one.
+/// The models known to train_model: those of model_rows, with factories.
 template <class T, class Device>
 const std::vector<named_model<T, Device>>& named_models() {
+  constexpr auto row = [](std::string_view name, coupling how = coupling::coupled,
+                          aggregation of = aggregation::mean) { return *find_row(name, how, of); };
   static const std::vector<named_model<T, Device>> models{
-      {"gcn",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::gcn_normalized,
-       {1, true},
-       true,
-       [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
-      {"sage",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::mean_normalized,
-       {2, true},
-       true,
+      {row("gcn"), [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
+      {row("sage"),
        [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
-      {"sage",
-       coupling::coupled,
-       aggregation::max,
-       propagation_matrix::whole_rows,
-       {},
-       false,
+      {row("sage", coupling::coupled, aggregation::max),
        [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
-      {"gin",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::weighted_self,
-       {1, true},
-       true,
-       [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
-      {"gat",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::self_loops,
-       {1, false},
-       false,
+      {row("gin"), [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
+      {row("gat"),
        [](const auto& r) {
          return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
        }},
-      {"sgc",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::gcn_normalized,
-       {},
-       false,
+      {row("sgc"),
        [](const auto& r) {
          return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
                         options_of_model(r.options));
        }},
-      {"appnp",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::gcn_normalized,
-       {},
-       false,
+      {row("appnp"),
        [](const auto& r) {
          return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
                           options_of_model(r.options));
        }},
-      {"gcnii",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::gcn_normalized,
-       {},
-       true,
+      {row("gcnii"),
        [](const auto& r) {
          return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
-                          r.data.classes, r.options.layers > 0 ? r.options.layers : 8, r.options.alpha,
-                          r.options.lambda, r.with);
+                          r.data.classes, r.convolutions(), r.options.alpha, r.options.lambda, r.with);
        }},
-      {"resgcn",
-       coupling::coupled,
-       aggregation::mean,
-       propagation_matrix::mean_normalized,
-       {},
-       true,
+      {row("resgcn"),
        [](const auto& r) {
          return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
-                           r.data.classes, r.options.layers > 0 ? r.options.layers : 8, r.with);
+                           r.data.classes, r.convolutions(), r.with);
        }},
-      {"gcn",
-       coupling::decoupled,
-       aggregation::mean,
-       propagation_matrix::gcn_normalized,
-       {},
-       false,
+      {row("gcn", coupling::decoupled),
        [](const auto& r) {
          return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
        }},
-      {"sage",
-       coupling::decoupled,
-       aggregation::mean,
-       propagation_matrix::mean_normalized,
-       {},
-       false,
+      {row("sage", coupling::decoupled),
        [](const auto& r) {
          return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
        }},
-      {"gat",
-       coupling::decoupled,
-       aggregation::mean,
-       propagation_matrix::self_loops,
-       {},
-       false,
+      {row("gat", coupling::decoupled),
        [](const auto& r) {
          return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
                                   options_of_model(r.options));
@@ -185,10 +111,10 @@ void require_operands(const named_model<T, Device>& model, const training_option
   if (options.operands == operand_format::own) return;
   if (!std::is_same_v<T, float> || !local::multiplies_bfloat16<Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
-  if (!model.on_stages)  // every product is one of builder::product
-    base::throw_error<error>({"model ", model.name,
-                              " has products whose operands are not rounded to bfloat16: gcn, sage with mean "
-                              "aggregation, gin, gcnii and resgcn have none, coupled"});
+  if (!model.rounds_operands())
+    base::throw_error<error>({"model ", model.title(),
+                              " has products whose operands are not rounded to bfloat16; ",
+                              models_that(&model_row::rounds_operands), " have none"});
   if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
     base::throw_error<error>(
         {"operands of products are rounded to bfloat16 on whole graphs, without stages"});
@@ -201,7 +127,7 @@ const named_model<T, Device>& find_model(const training_options& options) {
   bool known = false;
   for (const named_model<T, Device>& entry : named_models<T, Device>()) {
     if (entry.name != options.model) continue;
-    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation) {
+    if (entry.is_of(options)) {
       require_operands(entry, options);
       return entry;
     }

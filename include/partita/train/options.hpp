@@ -67,7 +67,8 @@ enum class chunk_history : std::uint8_t {
 /// How chunks are cut where none are given, within each rank's block of vertices.
 enum class chunk_cut : std::uint8_t {
   even,
-  nonzeros  ///< nearly equal numbers of in-edges
+  nonzeros,    ///< nearly equal numbers of in-edges
+  partitioned  ///< with few edges between them: by a partitioner, in pipeline_options::chunk_of
 };
 
 /// What happens when a pipeline no longer follows the exact computation; see pipeline_options::guard. Except

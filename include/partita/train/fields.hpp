@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The options of training, each once: command lines, records, saved models and checkpoints are walks over
+/// this table.
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "partita/train/model_table.hpp"
+
+namespace partita::nn {
+
+/// Where the value of a field is; std::uint8_t is an enumeration, the words of whose values are in
+/// field::form.
+using field_value = std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*,
+                                 std::string*, std::vector<int>*, std::vector<global_index>*>;
+
+/// The numbers that a command line may give.
+struct field_range {
+  std::string_view is = {};  ///< as in "-1 is not a positive number"
+  double least = 0, most = 0;
+  bool or_none = false;  ///< the default means that there is none: help and records leave it out
+};
+
+enum class field_group : std::uint8_t {
+  none,  ///< not on the command line of `train`
+  model,
+  training,
+  features,
+  products,
+  batches,
+  stages
+};
+
+/// Which files have a field: checkpoints (`given`: unless it has its default), saved models also.
+enum class field_kept : std::uint8_t { nowhere, by_checkpoints_if_given, by_checkpoints, by_models };
+
+/// When a field has an effect.
+struct field_mode {
+  std::string_view otherwise = {};  ///< the end of a sentence, such as " needs --batch"
+  bool (*on)(const training_options&) = [](const training_options&) { return true; };
+  const field_mode* within = nullptr;
+
+  /// Why it has none, as above; empty where it has one.
+  constexpr std::string_view refusal(const training_options& o) const {
+    const std::string_view outer = within == nullptr ? std::string_view() : within->refusal(o);
+    return !outer.empty() || on(o) ? outer : otherwise;
+  }
+};
+
+/// An option.
+struct field {
+  std::string_view name;  ///< on the command line behind --; in saved models with _ for -
+  field_group group = field_group::none;
+  field_value (*of)(training_options&) = nullptr;
+  std::string_view form = {};  ///< of the value in help; of words, all of them, with | between them
+  field_range range = {};
+  field_kept kept = field_kept::nowhere;
+  field_mode mode = {};
+  std::string_view help = {};
+
+  bool has_words() const { return form.find('|') != form.npos && range.is.empty(); }
+  /// Whether a bool is true where the option is not given.
+  bool switches_off() const { return name.starts_with("no-"); }
+  /// The k-th of the words.
+  std::string_view word(std::size_t k) const {
+    std::string_view rest = form;
+    for (; k > 0; --k) rest.remove_prefix(rest.find('|') + 1);
+    return rest.substr(0, rest.find('|'));
+  }
+  /// The number of the word; the number of words where it is none of them.
+  std::size_t number_of(std::string_view text) const {
+    const auto count = static_cast<std::size_t>(std::ranges::count(form, '|')) + 1;
+    for (std::size_t k = 0; k < count; ++k)
+      if (word(k) == text) return k;
+    return count;
+  }
+};
+
+namespace detail {
+
+template <class V>
+field_value place_of(V& value) {
+  if constexpr (std::is_enum_v<V>)
+    return reinterpret_cast<std::uint8_t*>(&value);
+  else
+    return &value;
+}
+template <auto Member>
+field_value at(training_options& o) {
+  if constexpr (std::is_invocable_v<decltype(Member), mini_batch_options&>)
+    return place_of(o.mini_batch.*Member);
+  else if constexpr (std::is_invocable_v<decltype(Member), pipeline_options&>)
+    return place_of(o.pipeline.*Member);
+  else
+    return place_of(o.*Member);
+}
+
+/// Whether the whole text is a finite number of at least this, which `to` then is.
+template <class N>
+bool parse_number(std::string_view text, N& to, double least) {
+  N value{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool good = status == std::errc{} && end == text.data() + text.size() &&
+                    std::isfinite(static_cast<double>(value)) && static_cast<double>(value) >= least;
+  if (good) to = value;
+  return good;
+}
+
+}  // namespace detail
+
+/// What the table below is written with.
+namespace detail::table {
+
+inline constexpr double largest = std::numeric_limits<double>::max();
+inline constexpr field_range count{"a positive whole number below a billion", 1, 999999999},
+    depth{"a whole number from 1 to 10000", 1, most_hops},
+    count_or_none{count.is, count.least, count.most, true},
+    depth_or_none{depth.is, depth.least, depth.most, true},
+    whole{"zero or a positive whole number", 0, 0x1.fffffffffffffp62}, finite{"a number", -largest, largest},
+    positive{"a positive number", std::numeric_limits<double>::denorm_min(), largest},
+    not_negative{"zero or a positive number", 0, largest}, fraction{"between 0 and 1", 0, 1},
+    cosine{"between -1 and 1", -1, 1}, probability{"a probability below 1", 0, 0x1.fffffffffffffp-1},
+    neighbours_or_none{"a number of neighbours, or -1 for all", -1, 0x1p31 - 1, true}, words,
+    words_or_none{.or_none = true};
+
+using options = training_options;
+using batches = mini_batch_options;
+using stages = pipeline_options;
+using enum field_kept;
+using group = field_group;
+
+inline constexpr field_mode always,
+    with_batch{" needs --batch", [](const options&o) { return o.mini_batch.batch > 0; }},
+    with_stages{" needs --stages", [](const options&o) { return o.pipeline.stages > 0; }},
+    with_window{" is for --history window and halo",
+                [](const options&o) {
+                  return o.pipeline.history == chunk_history::window ||
+                         o.pipeline.history == chunk_history::halo;
+                },
+                &with_stages},
+    with_guard{" needs --guard", [](const options&o) { return o.pipeline.guard > 0; }, &with_stages};
+
+/// In the order of records.
+inline constexpr field rows[] = {
+    {"model", group::model, at<&options::model>, "", words, by_models, always, "the network"},
+    {"hidden", group::model, at<&options::hidden>, "H[,H...]", count, by_models, always,
+     "widths of the hidden layers"},
+    {"layers", group::model, at<&options::layers>, "L", depth_or_none, by_models, always,
+     "layers with parameters, the hidden ones of one width; gcnii and resgcn: convolutions"},
+    {"coupling", group::model, at<&options::coupling>, "coupled|decoupled", words, by_models, always,
+     "decoupled: dense layers first, then as many hops"},
+    {"aggregation", group::model, at<&options::aggregation>, "mean|max", words, by_models, always,
+     "how neighbours are gathered"},
+    {"heads", group::model, at<&options::heads>, "K", count, by_models, always,
+     "attention heads, in all layers but the last"},
+    {"last-heads", group::none, at<&options::last_heads>, "", count, by_models, always, ""},
+    {"hops", group::model, at<&options::hops>, "K", depth, by_models, always, "products with the graph"},
+    {"split-chunks", group::model, at<&options::split_chunks>, "N", count, nowhere, always,
+     "hops under feature_column: exchanges in N chunks, beside products"},
+    {"recompute", group::model, at<&options::recompute>, "never|always", words, nowhere, always,
+     "whether backward computes outputs again instead of storing them"},
+    {"alpha", group::model, at<&options::alpha>, "A", fraction, by_models, always,
+     "appnp: teleport probability; gcnii: initial residual"},
+    {"lambda", group::model, at<&options::lambda>, "L", positive, by_models, always, "identity mapping"},
+    {"epsilon", group::model, at<&options::epsilon>, "E", finite, by_models, always,
+     "a vertex itself counts 1 + E times"},
+    {"self-loops", group::model, at<&options::loops>, "sum|once", words, by_models, always,
+     "where a vertex has a loop, A + I adds 1 or none"},
+    {"epochs", group::training, at<&options::epochs>, "N", count, nowhere, always, "epochs"},
+    {"lr", group::training, at<&options::learning_rate>, "R", positive, by_checkpoints, always,
+     "learning rate of Adam"},
+    {"weight-decay", group::training, at<&options::weight_decay>, "D", not_negative, by_checkpoints, always,
+     "of the first layer; gcnii: of its dense layers"},
+    {"convolution-decay", group::training, at<&options::convolution_decay>, "D", not_negative, by_checkpoints,
+     always, "weight decay of convolutions"},
+    {"dropout", group::training, at<&options::dropout>, "P", probability, by_checkpoints, always,
+     "probability of dropout"},
+    {"seed", group::training, at<&options::seed>, "S", whole, by_models, always,
+     "of initial weights and embeddings, dropout and --partition"},
+    {"raw-features", group::features, at<&options::raw_features>, "", words, by_models, always,
+     "do not divide features by their row sums"},
+    {"embedding", group::features, at<&options::embedding>, "W", count_or_none, by_models, always,
+     "learn W numbers for each vertex in place of the data's features"},
+    {"products", group::products, at<&options::operands>, "f32|bf16", words_or_none, by_checkpoints_if_given,
+     always, "bf16: operands of products with the graph are rounded to 2 bytes"},
+    {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
+     "products with the graph: the rows that ranks need of each other travel in N\n"
+     "chunks, beside products (default 1; with --far as many as its window suggests)"},
+    {"batch", group::batches, at<&batches::batch>, "B", count_or_none, by_checkpoints, always,
+     "train on sampled neighbourhoods of so many vertices at a time, of all ranks"},
+    {"sampler", group::batches, at<&batches::sampler>, "neighbours|layers|walks", words, by_checkpoints,
+     with_batch, "what a batch is sampled with"},
+    {"fanout", group::batches, at<&batches::fanouts>, "F1[,F2...]", neighbours_or_none, by_checkpoints,
+     with_batch,
+     "neighbours sampled in each layer, the first layer's first, or one\n"
+     "number for all layers; -1: all neighbours (default 10); layers: sizes\n"
+     "of the sets of vertices (default 1000); walks: their length (default 2)"},
+    {"placement", group::batches, at<&batches::placement>, "auto|any|home|column|column_gather", words,
+     nowhere, with_batch, "which rank computes for which vertices, and how features are cut"},
+    {"micro-batches", group::batches, at<&batches::micro_batches>, "T", count, nowhere, with_batch,
+     "parts in which a rank computes its share of a batch"},
+    {"replace", group::batches, at<&batches::replace>, "", words, by_checkpoints, with_batch,
+     "sample with replacement"},
+    {"graph", group::batches, at<&batches::cut_graph>, "replicated|cut", words, nowhere, with_batch,
+     "whether a rank has all edges or those into its vertices"},
+    {"scores", group::batches, at<&batches::sampled_scores>, "exact|sampled", words, nowhere, with_batch,
+     "whether accuracies are of the whole graph or of samples"},
+    {"stages", group::stages, at<&stages::stages>, "S", count_or_none, nowhere, always,
+     "cut the layers over S groups of ranks, through which chunks of vertices flow"},
+    {"chunks", group::stages, at<&stages::chunks>, "K", count_or_none, nowhere, with_stages,
+     "chunks (default four per stage)"},
+    {"chunk-cut", group::stages, at<&stages::cut>, "even|nonzeros|metis", words, nowhere, with_stages,
+     "how each rank's vertices are cut into chunks: evenly, into nearly\n"
+     "equal numbers of in-edges, or so that few edges cross"},
+    {"stage-layers", group::stages, at<&stages::layers>, "L1[,L2...]|measured", count_or_none, nowhere,
+     with_stages,
+     "layers with parameters of each stage (default nearly equal costs, as\n"
+     "estimated, or as measured before training)"},
+    {"history", group::stages, at<&stages::history>, "window|halo|zero|exact", words, nowhere, with_stages,
+     "what a chunk reads of neighbours in chunks that have not run yet: their\n"
+     "values of the window before; halo: they are computed anew, from those of\n"
+     "the window; zeros; exact: it waits for them"},
+    {"window", group::stages, at<&stages::window>, "W", count, nowhere, with_window,
+     "epochs for which history is kept"},
+    {"no-shuffle", group::stages, at<&stages::shuffle>, "", words, nowhere, with_stages,
+     "chunks have the same order in every epoch"},
+    {"no-correction", group::stages, at<&stages::correct>, "", words, nowhere, with_stages,
+     "do not double gradients that reach other chunks"},
+    {"guard", group::stages, at<&stages::guard>, "N", count_or_none, nowhere, with_stages,
+     "compare with an exact epoch every N epochs"},
+    {"tolerance", group::stages, at<&stages::tolerance>, "X", positive, nowhere, with_guard,
+     "relative difference of losses from which the guard acts"},
+    {"least-cosine", group::stages, at<&stages::least_cosine>, "C", cosine, nowhere, with_guard,
+     "cosine of the angle between gradients below which it acts, too"},
+    {"on-divergence", group::stages, at<&stages::on_divergence>, "report|refresh|warm-up|exact|stop", words,
+     nowhere, with_guard,
+     "what the guard does: refresh the history, make the epochs until the next\n"
+     "comparison exact, or all, or end the run"},
+    {"exact-epochs", group::stages, at<&stages::exact_epochs>, "N", whole, nowhere, with_stages,
+     "so many exact epochs come first"},
+};
+
+}  // namespace detail::table
+
+/// Every option of training, in the order of records.
+inline constexpr std::span<const field> fields = detail::table::rows;
+
+/// The value as it is written to files: numbers so that they are read back exactly, lists with commas. Local.
+inline std::string text_of(const field& f, const training_options& o) {
+  const auto number = [](auto value) {
+    char text[32];
+    return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+  };
+  const auto text = [&]<class V>(V* value) -> std::string {
+    if constexpr (std::is_same_v<V, std::string>)
+      return *value;
+    else if constexpr (std::is_same_v<V, bool>)
+      return f.has_words() ? std::string(f.word(*value)) : *value != f.switches_off() ? "true" : "false";
+    else if constexpr (std::is_same_v<V, std::uint8_t>)
+      return std::string(f.word(*value));
+    else if constexpr (std::is_arithmetic_v<V>)
+      return number(*value);
+    else {
+      std::string list;
+      for (const auto each : *value) list += (list.empty() ? "" : ",") + number(each);
+      return list;
+    }
+  };
+  return std::visit(text, f.of(const_cast<training_options&>(o)));  // only to be read
+}
+
+/// The value becomes that of a text as above. Returns false, and changes nothing, where the text is none, or
+/// a number below those of the range and not 0 for "none". Local.
+inline bool take(const field& f, training_options& o, std::string_view text) {
+  const auto read = [&]<class V>(V* value) {
+    if constexpr (std::is_same_v<V, std::string>) {
+      *value = text;
+      return true;
+    } else if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::uint8_t>) {
+      if (!f.has_words()) {
+        const bool known = text == "true" || text == "false";
+        if (known) *value = (text == "true") != f.switches_off();
+        return known;
+      }
+      const std::size_t k = f.number_of(text);
+      const bool known = k < f.number_of({});
+      if (known) *value = static_cast<V>(k);
+      return known;
+    } else if constexpr (std::is_same_v<V, double>) {
+      return detail::parse_number(text, *value, -detail::table::largest);
+    } else if constexpr (std::is_arithmetic_v<V>) {
+      return detail::parse_number(text, *value, f.range.or_none ? 0 : f.range.least);
+    } else {
+      V found;
+      for (bool more = !text.empty(); more;) {
+        const std::size_t comma = text.find(',');
+        if (!detail::parse_number(text.substr(0, comma), found.emplace_back(), f.range.least)) return false;
+        more = comma != text.npos;
+        if (more) text.remove_prefix(comma + 1);
+      }
+      *value = std::move(found);
+      return true;
+    }
+  };
+  return std::visit(read, f.of(o));
+}
+
+/// Whether the value is that of training_options{}. Local.
+inline bool is_default(const field& f, const training_options& o) { return text_of(f, o) == text_of(f, {}); }
+
+/// Whether the option has an effect, and does not say that there is none: then records have it. Local.
+inline bool is_recorded(const field& f, const training_options& o) {
+  return f.mode.refusal(o).empty() && !(f.range.or_none && is_default(f, o));
+}
+
+/// "gcn, sage and gat", those that read the field; empty where every model does. Variants that are not the
+/// usual one are named where that one does not. Local.
+inline std::string models_of(const field& f) {
+  return models_that([&](const model_row& row) {
+    const model_row& usual = *find_row(row.name, coupling::coupled, aggregation::mean);
+    return row.reads(f.name) && (&row == &usual || !usual.reads(f.name));
+  });
+}
+
+/// The first field that the model does not read and whose value is not the default; null where there is none,
+/// or no such model. Local.
+inline const field* unread_field(const training_options& o) {
+  const model_row* const variant = find_row(o);
+  const auto has = [&](const model_row& row) { return variant ? &row == variant : row.name == o.model; };
+  if (std::ranges::none_of(model_rows, has)) return nullptr;
+  for (const field& f : fields)
+    if (!is_default(f, o) && !models_of(f).empty() &&
+        std::ranges::none_of(model_rows, [&](const model_row& row) { return has(row) && row.reads(f.name); }))
+      return &f;
+  return nullptr;
+}
+
+}  // namespace partita::nn

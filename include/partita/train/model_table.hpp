@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What each model is for: the matrix it multiplies with, where it can be trained, and its own options.
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partita/train/options.hpp"
+
+namespace partita::nn {
+
+/// The matrix made of A that a model multiplies with.
+enum class propagation_matrix : std::uint8_t {
+  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2; see nn::self_loops
+  mean_normalized,  ///< the weighted mean over in-neighbours
+  weighted_self,    ///< A + (1 + epsilon) I
+  self_loops,       ///< A + I
+  whole_rows        ///< A, its columns not cut
+};
+
+/// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
+/// for a model that cannot be trained on blocks), and whether after the block.
+struct first_layer {
+  int products = 0;
+  bool aggregates = false;
+};
+
+/// A variant of a model.
+struct model_row {
+  std::string_view name;
+  nn::coupling coupling = nn::coupling::coupled;
+  nn::aggregation aggregation = nn::aggregation::mean;
+  propagation_matrix multiplies_with = propagation_matrix::gcn_normalized;
+  first_layer on_blocks = {};
+  bool on_stages = false;         ///< whether its layers can be cut into stages; see pipeline_trainer
+  int convolutions = 0;           ///< unless options.layers says otherwise; 0: as many as `hidden` implies
+  std::string_view options = {};  ///< names of the fields that it reads of those that not every model reads
+
+  /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
+  /// stages multiply with other products.
+  bool rounds_operands() const { return on_stages; }
+  bool is_on_blocks() const { return on_blocks.products > 0; }
+  bool is_of(const training_options& o) const {
+    return name == o.model && coupling == o.coupling && aggregation == o.aggregation;
+  }
+  /// Whether it reads the field.
+  bool reads(std::string_view field) const {
+    const std::string all = " " + std::string(options) + " ";
+    return all.find(" " + std::string(field) + " ") != all.npos;
+  }
+  /// As in sentences.
+  std::string title() const {
+    const bool decoupled = coupling == nn::coupling::decoupled, max = aggregation == nn::aggregation::max;
+    return std::string(name) + (decoupled ? " in its decoupled form" : max ? " with max aggregation" : "");
+  }
+};
+
+/// Every model; named_models has their factories.
+inline constexpr model_row model_rows[] = {
+    {.name = "gcn",
+     .on_blocks = {1, true},
+     .on_stages = true,
+     .options = "hidden layers coupling self-loops dropout exchange-chunks"},
+    {.name = "sage",
+     .multiplies_with = propagation_matrix::mean_normalized,
+     .on_blocks = {2, true},
+     .on_stages = true,
+     .options = "hidden layers coupling aggregation dropout exchange-chunks"},
+    {.name = "sage",
+     .aggregation = aggregation::max,
+     .multiplies_with = propagation_matrix::whole_rows,
+     .options = "hidden layers coupling aggregation dropout"},
+    {.name = "gin",
+     .multiplies_with = propagation_matrix::weighted_self,
+     .on_blocks = {1, true},
+     .on_stages = true,
+     .options = "hidden layers epsilon dropout exchange-chunks"},
+    {.name = "gat",
+     .multiplies_with = propagation_matrix::self_loops,
+     .on_blocks = {1, false},
+     .options = "hidden layers coupling heads last-heads dropout"},
+    {.name = "sgc", .options = "hops split-chunks self-loops exchange-chunks"},
+    {.name = "appnp", .options = "hidden layers hops split-chunks alpha self-loops dropout exchange-chunks"},
+    {.name = "gcnii",
+     .on_stages = true,
+     .convolutions = 8,
+     .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange-chunks"},
+    {.name = "resgcn",
+     .multiplies_with = propagation_matrix::mean_normalized,
+     .on_stages = true,
+     .convolutions = 8,
+     .options = "hidden layers dropout exchange-chunks"},
+    {.name = "gcn",
+     .coupling = coupling::decoupled,
+     .options = "hidden layers coupling split-chunks self-loops dropout exchange-chunks"},
+    {.name = "sage",
+     .coupling = coupling::decoupled,
+     .multiplies_with = propagation_matrix::mean_normalized,
+     .options = "hidden layers coupling split-chunks dropout exchange-chunks"},
+    {.name = "gat",
+     .coupling = coupling::decoupled,
+     .multiplies_with = propagation_matrix::self_loops,
+     .options = "hidden layers coupling heads dropout"},
+};
+
+/// The row of the model that the options name; null where there is none. Local.
+constexpr const model_row* find_row(std::string_view name, coupling how, aggregation of) {
+  for (const model_row& row : model_rows)
+    if (row.name == name && row.coupling == how && row.aggregation == of) return &row;
+  return nullptr;
+}
+inline const model_row* find_row(const training_options& o) {
+  return find_row(o.model, o.coupling, o.aggregation);
+}
+
+/// "gcn, sage and gin": the titles of the rows that are so, each once. Local.
+template <class Is>
+std::string models_that(Is is, std::string_view last = " and ") {
+  std::vector<std::string> found;
+  for (const model_row& row : model_rows)
+    if (std::invoke(is, row) && std::ranges::find(found, row.title()) == found.end())
+      found.push_back(row.title());
+  std::string list;
+  for (std::size_t k = 0; k < found.size(); ++k)
+    list += (k == 0 ? "" : k + 1 < found.size() ? ", " : std::string(last)) + found[k];
+  return list;
+}
+
+}  // namespace partita::nn

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the program: train_options.py TRAIN
+
+Their names in what it writes (the JSON, a saved model, a checkpoint), which others read; what is refused because the model or
+the mode does not use it; and the tables of the docs, which say what --help says."""
+import glob
+import json
+import os
+import re
+import struct
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, run
+
+TRAIN, *_ = sys.argv[1:]
+DOCS = os.path.join(os.path.dirname(__file__), "../../docs")
+MODEL = ("model hidden coupling aggregation heads hops split-chunks recompute alpha lambda epsilon self-loops epochs lr weight-decay convolution-decay dropout "
+         "seed precision raw-features").split()
+BATCH = "batch sampler fanout placement micro-batches replace graph scores".split()
+STAGES = "stages chunks chunk-cut stage-layers history window no-shuffle no-correction exact-epochs".split()
+RANKS = "policy ranks mesh partition comm device threads".split()
+SAVED = ("aggregation alpha classes coupling data embedding epsilon features heads hidden hops lambda last_heads layers model partita precision raw_features seed "
+         "self_loops").split()
+KEPT = ("aggregation alpha batch classes convolution-decay coupling dropout embedding epsilon features heads hidden hops lambda last-heads layers lr model precision "
+        "raw-features seed self-loops vertices weight-decay").split()
+
+
+def metadata(path):
+    with open(path, "rb") as f:
+        return json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))["__metadata__"]
+
+
+class Options(ProgramCase):
+    def train(self, *arguments):
+        model = [] if "--model" in arguments or "--preset" in arguments else ["--model", "gcn"]
+        return self.result_of(run(TRAIN, "--data", "karate", *model, "--epochs", "2", "--quiet", "--json", self.out, *arguments))
+
+    def test_keys_of_the_json(self):
+        after = lambda name, more, names: names[:names.index(name) + 1] + more + names[names.index(name) + 1:]
+        stages = [*after("window", [], STAGES[:-1]), "guard", "tolerance", "least-cosine", "on-divergence", "exact-epochs"]
+        for arguments, expected in (([], ["data", *MODEL, *RANKS]), (["--layers", "2", "--embedding", "3"], ["data", *after("hidden", ["layers"], MODEL), "embedding", *RANKS]),
+                                    (["--batch", "8"], ["data", *MODEL, *BATCH, *RANKS]), (["--stages", "2"], ["data", *MODEL, *STAGES, *RANKS]),
+                                    (["--stages", "2", "--guard", "1"], ["data", *MODEL, *stages, *RANKS]),
+                                    (["--stages", "2", "--history", "zero"], ["data", *MODEL, *[name for name in STAGES if name != "window"], *RANKS]),
+                                    (["--products", "bf16", "--exchange-chunks", "2", "--memory", "1G"],
+                                     ["data", *MODEL, *after("mesh", ["products", "exchange-chunks"], RANKS), "memory"]),
+                                    (["--reproducible"], ["data", *MODEL, *RANKS, "reproducible"])):
+            self.assertEqual(list(self.train(*arguments)["run"]["options"]), expected, arguments)
+
+    def test_types_and_values_of_the_json(self):
+        written = self.train("--hidden", "5,3", "--batch", "8", "--lr", "0.25", "--replace", "--graph", "cut")["run"]["options"]
+        self.assertEqual([written[name] for name in ("hidden", "coupling", "recompute", "self-loops", "lr", "raw-features", "seed", "replace", "graph", "scores", "fanout")],
+                         ["5,3", "coupled", "auto", "sum", 0.25, False, 0, True, "cut", "exact", "10,10,10"])
+        written = self.train("--stages", "2", "--no-shuffle", "--chunk-cut", "nonzeros", "--policy", "row_1d")["run"]["options"]
+        self.assertEqual([written[name] for name in ("chunks", "chunk-cut", "stage-layers", "history", "no-shuffle", "no-correction", "policy")],
+                         [8, "nonzeros", "1,1", "window", True, False, "row_1d"])
+
+    def test_keys_of_saved_models(self):
+        model = os.path.join(self.folder, "m.safetensors")
+        self.train("--model", "gat", "--hidden", "4", "--raw-features", "--save", model)
+        written = metadata(model)
+        self.assertEqual(sorted(written), SAVED)
+        self.assertEqual({name: written[name] for name in ("model", "hidden", "heads", "last_heads", "alpha", "self_loops", "coupling", "raw_features", "embedding", "seed")},
+                         {"model": "gat", "hidden": "4", "heads": "8", "last_heads": "1", "alpha": "0.1", "self_loops": "sum", "coupling": "coupled", "raw_features": "true",
+                          "embedding": "0", "seed": "0"})
+
+    def test_keys_of_checkpoints(self):
+        for n, (arguments, more) in enumerate((([], {}), (["--batch", "8", "--replace"], {"sampler": "neighbours", "fanout": "10,10", "replace": "yes"}),
+                                               (["--products", "bf16"], {"products": "bf16"}))):
+            folder = os.path.join(self.folder, f"kept{n}")
+            self.train(*arguments, "--checkpoint", folder)
+            written = metadata(glob.glob(folder + "/*.safetensors")[0])
+            options = {name.removeprefix("option."): value for name, value in written.items() if name.startswith("option.")}
+            self.assertEqual(sorted(options), sorted([*KEPT, *more]))
+            self.assertEqual({name: options[name] for name in ("raw-features", "lr", "weight-decay", "last-heads", "self-loops", *more)},
+                             {"raw-features": "no", "lr": "0.01", "weight-decay": "5e-04", "last-heads": "1", "self-loops": "sum", **more})
+
+    def test_presets_have_no_option_that_their_model_does_not_read(self):
+        names = re.search(r"--preset (\S+)", run(TRAIN, "--help").stdout).group(1).split("|")
+        self.assertIn("sgc", names)
+        for name in names:
+            self.train("--preset", name)
+
+    def test_what_the_model_or_the_mode_does_not_use_is_refused_by_name(self):
+        for part, *arguments in (("--heads is for --model gat, not gcn", "--heads", "4"), ("--hidden is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--hidden", "8"),
+                                 ("--hops is for --model sgc and appnp, not gcn", "--hops", "3"), ("--lambda is for --model gcnii, not appnp", "--model", "appnp", "--lambda", "0.7"),
+                                 ("--alpha is for --model appnp and gcnii, not gat", "--model", "gat", "--alpha", "0.3"), ("--epsilon is for --model gin, not sage", "--model", "sage", "--epsilon", "1"),
+                                 ("--self-loops is for --model gcn, sgc, appnp and gcnii, not gin", "--model", "gin", "--self-loops", "once"),
+                                 ("--convolution-decay is for --model gcnii, not resgcn", "--model", "resgcn", "--convolution-decay", "0"),
+                                 ("--dropout is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--dropout", "0"),
+                                 ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
+                                 ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
+                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
+                                 ("--window needs --stages", "--window", "3"), ("--tolerance needs --stages", "--tolerance", "1"), ("--graph needs --batch", "--graph", "cut"),
+                                 ("--raw-features and --embedding do not go together", "--embedding", "4", "--raw-features"),
+                                 ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
+                                 ("--policy auto and --stages do not go together", "--stages", "2", "--policy", "auto")):
+            model = [] if "--model" in arguments else ["--model", "gcn"]
+            self.check_refused(run(TRAIN, "--data", "karate", *model, *arguments, "--quiet"), 2, part)
+        for arguments in (["--heads", "8"], ["--model", "sgc", "--hidden", "16"], ["--model", "gat", "--heads", "4", "--coupling", "decoupled"]):
+            self.train(*arguments)  # the default is what every record has
+
+    def test_tables_of_the_docs_are_those_of_the_help(self):
+        said = re.sub(r"\n {20,}", " ", run(TRAIN, "--help").stdout)
+        helped = {}
+        for line in said.splitlines():
+            if names := re.match(r"^  (?:-h,)?(--[a-z-]+)", line):
+                default = re.search(r"\(default ([^ )]+)\)$", line)
+                helped[names.group(1)] = default and default.group(1)
+        self.assertGreater(len(helped), 60)
+        with open(os.path.join(DOCS, "train.md")) as f:
+            page = f.read()
+        documented = {}
+        for line in page.split("\n## ")[0].splitlines():
+            if not re.match(r"^\| `--", line):
+                continue
+            names, defaults = [cell.strip() for cell in line.split("|")[1:3]]
+            names = re.findall(r"--[a-z-]+", names)
+            values = [value.strip(" `") for value in defaults.split(",")]
+            for name, value in zip(names, values if len(values) == len(names) else [defaults.strip("`")] * len(names)):
+                self.assertNotIn(name, documented)
+                documented[name] = value
+            if len(names) == 1:  # options that need this one stand there, too
+                for name in re.findall(r"`(--[a-z-]+)`", line.split("|", 3)[3]) if names[0] in ("--batch", "--stages") else []:
+                    documented[name] = None
+        self.assertEqual(sorted(documented), sorted(helped))
+        for name, default in helped.items():
+            if default is not None and documented[name] is not None and not re.search("[;,]", documented[name]):
+                number = lambda text: float(text) if re.match(r"^[0-9.e-]+$", text) else text
+                self.assertEqual(number(documented[name].split()[0] if documented[name] else ""), number(default), name)
+
+    def test_lists_of_the_docs_are_those_of_the_files(self):
+        with open(os.path.join(DOCS, "saving.md")) as f:
+            listed = re.search(r"The metadata are texts: (.*?)Numbers are", f.read(), re.S).group(1)
+        self.assertEqual(sorted(set(re.findall(r"`([a-z_]+)`", listed)) - {"sum", "once", "true"}), SAVED)
+        with open(os.path.join(DOCS, "checkpoints.md")) as f:
+            page = f.read()
+        table = dict(re.findall(r"^\| `(--[a-z]+)[^|]*\| ([^|]*)\|", page, re.M))
+        self.assertEqual({name: value.strip() for name, value in table.items()}, {"--checkpoint": "", "--every": "10", "--keep": "2", "--resume": ""})
+        options = re.search(r"must be as it was: (.*?)\.", page, re.S).group(1)
+        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
