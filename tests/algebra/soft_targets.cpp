@@ -5,6 +5,7 @@
 
 #include "partita/algebra/loss.hpp"
 #include "support/layers.hpp"
+#include "support/summing.hpp"
 
 namespace test_soft_targets {
 
@@ -68,6 +69,23 @@ TEST_CASE("without options it is cross_entropy, on every mesh") {
       CHECK(algebra::soft_cross_entropy(z, q, g) == doctest::Approx(hard).epsilon(1e-13));
       CHECK(largest_difference(values(g), values(wanted)) < 1e-15);
     });
+}
+
+TEST_CASE("reproducible meshes give the same bits") {
+  std::vector<std::vector<double>> found;
+  for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}})
+    on_threads(shape.places(), [&](const communicator& world) {
+      const host_mesh m(world, shape, summing(summation::reproducible));
+      const auto z = generate<vertex_rows, double>(m, {23, 5}, field(2));
+      matrix g(m, z.shape());
+      const auto q = algebra::soft_targets<double>(m, z.row_blocking(), 5,
+                                                   [](global_index v) { return v % 5; }, {.smoothing = 0.1});
+      std::vector<double> all{algebra::soft_cross_entropy(z, q, g)};
+      for (const double x : collect(g)) all.push_back(x);
+      if (world.rank() == 0) found.push_back(all);
+    });
+  CHECK(found[1] == found[0]);
+  CHECK(found[2] == found[0]);
 }
 
 TEST_CASE("logits that are far apart have finite losses") {

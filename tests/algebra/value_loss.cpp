@@ -3,6 +3,7 @@
 #include "partita/algebra/value_loss.hpp"
 
 #include "support/layers.hpp"
+#include "support/summing.hpp"
 
 namespace test_value_loss {
 
@@ -52,6 +53,22 @@ TEST_CASE("losses and scores of an uneven matrix do not depend on the mesh") {
   const std::vector<double> wanted = found(alone());
   for (const mesh_shape mesh : some_meshes)
     on_mesh(mesh, [&](const host_mesh& m) { CHECK(largest_difference(found(m), wanted) < 1e-14); });
+}
+
+TEST_CASE("reproducible meshes give the same bits") {
+  std::vector<std::vector<double>> found;
+  for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}})
+    on_threads(shape.places(), [&](const communicator& world) {
+      const host_mesh m(world, shape, summing(summation::reproducible));
+      const auto z = generate<vertex_rows, double>(m, {23, 3}, field(0)),
+                 t = generate<vertex_rows, double>(m, {23, 3}, field(1));
+      matrix g(m, z.shape());
+      const double loss = algebra::value_loss<algebra::squared_error>(z, t, 23, g);
+      const algebra::value_scores s = algebra::score_values(z, t, 23);
+      if (world.rank() == 0) found.push_back({loss, s.root_mean_square, s.mean_absolute, s.r_squared});
+    });
+  CHECK(found[1] == found[0]);
+  CHECK(found[2] == found[0]);
 }
 
 TEST_CASE("what has no loss is refused") {

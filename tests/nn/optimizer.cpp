@@ -2,6 +2,7 @@
 // Steps of optimisers by hand.
 #include "partita/nn/optimizer.hpp"
 
+#include "partita/algebra/reproducible.hpp"
 #include "support/layers.hpp"
 
 namespace test_optimizer {
@@ -68,6 +69,15 @@ TEST_CASE("gradients are clipped to a norm, over all parameters together") {
   CHECK(nn::clip_gradients(set, 1.5) == 3);
   CHECK(g[1] == doctest::Approx(-2 * 1.5 / (3 + 1e-6)).epsilon(1e-15));
   CHECK_THROWS_WITH_AS(nn::clip_gradients(set, 0), doctest::Contains("not to 0"), error);
+}
+
+TEST_CASE("gradients are clipped on a reproducible mesh, too") {
+  nn::parameters<double, host> set(
+      host_mesh(partita::self::world(), {1, 1, 1}, partita::reproducible(partita::device_queue<host>())));
+  set.add("W", {1, 2});
+  set.gradients().values()[0] = 3, set.gradients().values()[1] = 4;
+  CHECK(nn::clip_gradients(set, 1) == 5);
+  CHECK(set.gradients().values()[0] == doctest::Approx(0.6).epsilon(1e-6));
 }
 
 TEST_CASE("optimisers refuse rates and momenta without a meaning") {

@@ -145,7 +145,8 @@ class optimizer {
     if (!(options.momentum >= 0 && options.momentum < 1))
       base::throw_error<error>({"a momentum of ", std::to_string(options.momentum), " is not in [0, 1)"});
     if (options.momentum != 0 && options.rule != update_rule::sgd)
-      base::throw_error<error>({"a momentum of ", std::to_string(options.momentum), " is for sgd; Adam has its own"});
+      base::throw_error<error>(
+          {"a momentum of ", std::to_string(options.momentum), " is for sgd; Adam has its own"});
   }
 
   double rate() const { return options_.rate; }
@@ -204,8 +205,12 @@ class optimizer {
 /// unless `most` is positive.
 template <class T, class Device>
 double clip_gradients(parameters<T, Device>& set, double most) {
-  if (!(most > 0)) base::throw_error<error>({"gradients are clipped to a positive norm, not to ", std::to_string(most)});
-  const auto found = static_cast<double>(norm(set.gradients()));
+  if (!(most > 0))
+    base::throw_error<error>({"gradients are clipped to a positive norm, not to ", std::to_string(most)});
+  // No rank has a part of the sum.
+  const auto gradients = dense<T, replicated, Device>::view(
+      set.mesh().with_exact_sums(), set.gradients().shape(), set.gradients().values());  // (1, elements)
+  const auto found = static_cast<double>(norm(gradients));
   const double factor = most / (found + 1e-6);
   if (factor < 1) transform(set.gradients(), set.gradients(), base::scaled<T>{static_cast<T>(factor)});
   return found;
