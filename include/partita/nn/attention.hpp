@@ -12,30 +12,6 @@ namespace partita::nn {
 
 namespace detail {
 
-/// That of Way, a class with these members.
-template <class T, class Device, class Way>
-class attention_by final : public algebra::attention_way<T, Device> {
- public:
-  using typename algebra::attention_way<T, Device>::matrix;
-
-  template <class... A>
-  explicit attention_by(const A&... arguments) : way_(arguments...) {}
-
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
-    way_.forward(x, scores, y, mask);
-  }
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
-    way_.backward(x, dy, dx, dscores);
-  }
-  algebra::coefficient_gradient form() const override { return way_.form(); }
-  traffic predicted() const override { return way_.predicted(); }
-  traffic predicted_forward() const override { return way_.predicted_forward(); }
-  global_index coefficients() const override { return way_.coefficients(); }
-
- private:
-  Way way_;
-};
-
 /// Whether several ranks have the same block of A and columns of the same head.
 template <class T, class Device>
 bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
@@ -80,8 +56,8 @@ std::unique_ptr<algebra::attention_way<T, Device>> make_attention_way(
     form = algebra::coefficient_gradient::automatic;
   if (form == algebra::coefficient_gradient::owners ||
       (form == algebra::coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
-    return std::make_unique<attention_by<T, Device, owners_attention<T, Device>>>(a, rows, shape, options);
-  return std::make_unique<attention_by<T, Device, tiled_attention<T, Device>>>(a, rows, shape, options, form);
+    return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options);
+  return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form);
 }
 
 }  // namespace detail

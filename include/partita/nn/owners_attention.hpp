@@ -32,9 +32,9 @@ sparse<T, dynamic_layout, Device> pattern_of_owners(const transfer::in_edges<T, 
 /// nn::attention in whole rows of own vertices: each coefficient is computed by one rank, and no edge value
 /// travels, but rows of X and of dY do.
 template <class T, class Device>
-class owners_attention {
+class owners_attention final : public algebra::attention_way<T, Device> {
  public:
-  using matrix = dense<T, vertex_rows, Device>;
+  using typename algebra::attention_way<T, Device>::matrix;
 
   owners_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                    const attention_shape& shape, spmm_options options)
@@ -44,19 +44,19 @@ class owners_attention {
         inner_(pattern_, transfer::in_edges<T, Device>(pattern_), shape, options,
                algebra::coefficient_gradient::automatic) {}
 
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) {
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
     matrix to = in_line(y, features_);
     inner_.forward(in_line(x, features_), in_line(scores, scores_), to, mask);  // (n/P, w)
   }
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
     matrix to = in_line(dx, features_), of_scores = in_line(dscores, scores_);
     inner_.backward(in_line(x, features_), in_line(dy, features_), to, of_scores);  // (n/P, w)
   }
 
-  static algebra::coefficient_gradient form() { return algebra::coefficient_gradient::owners; }
-  traffic predicted() const { return inner_.predicted(); }
-  traffic predicted_forward() const { return inner_.predicted_forward(); }
-  global_index coefficients() const { return inner_.coefficients(); }
+  algebra::coefficient_gradient form() const override { return algebra::coefficient_gradient::owners; }
+  traffic predicted() const override { return inner_.predicted(); }
+  traffic predicted_forward() const override { return inner_.predicted_forward(); }
+  global_index coefficients() const override { return inner_.coefficients(); }
 
  private:
   blocking columns(global_index width) const {

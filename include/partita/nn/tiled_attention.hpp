@@ -9,6 +9,7 @@
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/in_edge_sddmm.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/transfer/edge_redistribution.hpp"
 
@@ -31,9 +32,9 @@ namespace detail {
 
 /// nn::attention in the policy's layout.
 template <class T, class Device>
-class tiled_attention {
+class tiled_attention final : public algebra::attention_way<T, Device> {
  public:
-  using matrix = dense<T, vertex_rows, Device>;
+  using typename algebra::attention_way<T, Device>::matrix;
 
   tiled_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                   const attention_shape& shape, spmm_options options, algebra::coefficient_gradient form)
@@ -69,7 +70,7 @@ class tiled_attention {
       by_rows_.emplace(rows, shape.values_of_edge(), shape.width);
   }
 
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
     scores_.forward(scores, mask);
     if (!change_.travels()) return multiply(x, y);
     change_.to_inner(x.local(), inner_x_->local());
@@ -77,7 +78,7 @@ class tiled_attention {
     change_.to_outer(inner_y_->local(), y.local());  // (n/P, w)
   }
 
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
     scores_.transpose();
     if (change_.travels()) {
       change_.to_inner(dy.local(), gradients_[0].local());
@@ -93,19 +94,19 @@ class tiled_attention {
     scores_gradient_(scores_, own_gradient_.span(), transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
   }
 
-  algebra::coefficient_gradient form() const {
+  algebra::coefficient_gradient form() const override {
     return by_edges_ ? algebra::coefficient_gradient::edges : algebra::coefficient_gradient::rows;
   }
 
-  traffic predicted() const {
+  traffic predicted() const override {
     return predicted_products() + (by_edges_ ? by_edges_->predicted(hops()) : by_rows_->predicted());
   }
-  traffic predicted_forward() const {
+  traffic predicted_forward() const override {
     return scores_.predicted_forward() + change_.predicted() +
            static_cast<global_index>(hops()) * product_.predicted();
   }
   /// The coefficients that this rank computes for products, forward and backward.
-  global_index coefficients() const {
+  global_index coefficients() const override {
     const auto& shape = scores_.shape();
     return static_cast<global_index>(alpha_.values().size() + transposed_alpha_.values().size()) *
            (shape.averaged ? shape.heads : 1);
