@@ -75,9 +75,9 @@ class layer {
   /// The rows of Z, for an H with these.
   blocking output_rows(const blocking& h) const { return here_ ? here_->plans()->rows().value_or(h) : h; }
   /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
-  traffic predicted() const { return here_ ? here_->plans()->predicted() : traffic{}; }
+  traffic predicted() const { return here_ ? here_->plans()->predicted(true) : traffic{}; }
   /// What it receives in one forward pass of them.
-  traffic predicted_forward() const { return here_ ? here_->plans()->predicted_forward() : traffic{}; }
+  traffic predicted_forward() const { return here_ ? here_->plans()->predicted(false) : traffic{}; }
 
  protected:
   /// The builder of this layer. Only for layers constructed with layer(b).

@@ -26,8 +26,15 @@ class recorded_plans {
   template <class Plan>
   void add(std::shared_ptr<Plan> plan, plan_uses uses) {
     if (!plan) return;
-    plans_.push_back({[plan, n = uses.forward] { return n == 0 ? traffic{} : n * forward_of(*plan); },
-                      [plan, n = uses.backward] { return n == 0 ? traffic{} : n * backward_of(*plan); }});
+    plans_.push_back([plan, uses](bool backward) {
+      const global_index back = backward ? uses.backward : 0;
+      if constexpr (requires { plan->predicted_forward(); }) {
+        const traffic forward = plan->predicted_forward();
+        return uses.forward * forward + back * (plan->predicted() + -1 * forward);
+      } else {
+        return (uses.forward + back) * plan->predicted();
+      }
+    });
   }
   /// `inner` is the record of a layer inside this one, and of no other. `again`: its forward runs twice.
   static void put(const std::shared_ptr<recorded_plans>& inner, const std::shared_ptr<recorded_plans>& outer,
@@ -38,19 +45,13 @@ class recorded_plans {
     outer->parts_.push_back({inner, again});
   }
 
-  /// What this rank receives in one forward pass, and in a forward and a backward pass.
-  traffic predicted_forward() const {
+  /// What this rank receives in one forward pass and, if asked for, in one backward pass.
+  traffic predicted(bool backward) const {
     traffic v;
-    for (const plan& p : plans_) v += p.forward();
-    for (const part& p : parts_) v += p.plans->predicted_forward();
-    return v;
-  }
-  traffic predicted() const {
-    traffic v;
-    for (const plan& p : plans_) v += p.forward() + p.backward();
+    for (const auto& of_plan : plans_) v += of_plan(backward);
     for (const part& p : parts_) {
-      v += p.plans->predicted();
-      if (p.again) v += p.plans->predicted_forward();
+      v += p.plans->predicted(backward);
+      if (backward && p.again) v += p.plans->predicted(false);
     }
     return v;
   }
@@ -65,29 +66,12 @@ class recorded_plans {
   void set_rows(const blocking& rows) { rows_ = rows; }
 
  private:
-  struct plan {
-    std::function<traffic()> forward, backward;
-  };
   struct part {
     std::shared_ptr<recorded_plans> plans;
     bool again;
   };
 
-  template <class Plan>
-  static traffic forward_of(const Plan& p) {
-    if constexpr (requires { p.predicted_forward(); })
-      return p.predicted_forward();
-    else
-      return p.predicted();
-  }
-  template <class Plan>
-  static traffic backward_of(const Plan& p) {
-    traffic both = p.predicted();
-    if constexpr (requires { p.predicted_forward(); }) both += -1 * p.predicted_forward();
-    return both;
-  }
-
-  std::vector<plan> plans_;
+  std::vector<std::function<traffic(bool)>> plans_;
   std::vector<part> parts_;
   std::weak_ptr<recorded_plans> outer_;
   std::optional<blocking> rows_;
