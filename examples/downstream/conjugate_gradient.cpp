@@ -2,7 +2,7 @@
 /// Conjugate gradients for 16 right-hand sides at once: the 5-point Laplacian of a square grid, B random.
 #include <cstdio>
 
-#include <partita/compiled/host.hpp>
+#include <partita/compiled/algebra.hpp>
 #include <partita/partita.hpp>
 using namespace partita;
 

@@ -2,7 +2,7 @@
 /// Label propagation: Y = S Y, then the labels of the training set are put back; S is normalised as for GCN.
 #include <cstdio>
 
-#include <partita/compiled/host.hpp>
+#include <partita/compiled/algebra.hpp>
 #include <partita/partita.hpp>
 using namespace partita;
 

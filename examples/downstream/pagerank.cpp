@@ -3,7 +3,7 @@
 ///   x = d A D^-1 x + (1 - d + d * what vertices without out-edges have) / n, A(v, u) = 1 for an edge u -> v
 #include <cstdio>
 
-#include <partita/compiled/host.hpp>
+#include <partita/compiled/algebra.hpp>
 #include <partita/io/graph_text.hpp>
 #include <partita/partita.hpp>
 using namespace partita;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include <partita/compiled/host.hpp>
+#include <partita/compiled/algebra.hpp>
 #include <partita/partita.hpp>
 using namespace partita;
 

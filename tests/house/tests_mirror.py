@@ -67,7 +67,7 @@ TOGETHER = {
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cpp": "compiled/cuda",
-    "train/trainer.cpp": "compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/epochs train/graph_data train/objective train/options",
+    "train/trainer.cpp": "compiled/algebra compiled/algebra_instances compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/graph_entries.cpp": "train/edge_rows",
     "train/checkpoint.cpp": "train/pipeline_state train/training_state",
     "train/embedding.cpp": "train/input_gradient",

@@ -2,6 +2,7 @@
 // Training does not depend on the policy, the mesh or the number of ranks.
 
 #include "laws/training_laws.hpp"
+#include "partita/compiled/algebra.hpp"
 
 using namespace test_support;
 
