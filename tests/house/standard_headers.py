@@ -10,15 +10,15 @@ import re
 import sys
 
 NAMES = {
-    "algorithm": "all_of any_of clamp copy copy_n count count_if equal fill fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element nth_element ranges remove_if "
+    "algorithm": "all_of any_of clamp copy copy_n count count_if equal equal_range fill fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element none_of nth_element ranges remove_if "
                  "replace replace_if sort stable_partition stable_sort swap transform unique upper_bound",
     "array": "array", "atomic": "atomic atomic_ref atomic_signal_fence memory_order_acquire memory_order_relaxed memory_order_release", "bit": "bit_cast bit_ceil bit_width countr_zero endian has_single_bit popcount", "charconv": "from_chars to_chars", "chrono": "chrono", "csignal": "sig_atomic_t",
-    "cmath": "abs ceil exp expm1 floor fma frexp isfinite isinf isnan ldexp log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from floating_point integral invocable same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
+    "cmath": "abs ceil cos exp expm1 floor fma frexp isfinite isinf isnan ldexp log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from floating_point integral invocable same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
     "cstdint": "uint_least32_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstdlib": "atexit getenv", "cstring": "memcmp memcpy memmove strchr strncpy strrchr",
     "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",
     "filesystem": "filesystem", "initializer_list": "initializer_list", "iterator": "back_inserter begin default_sentinel_t distance end next prev random_access_iterator_tag forward_iterator_tag input_iterator_tag ssize", "fstream": "ifstream ios ofstream streamoff streamsize", "istream": "istream", "functional": "divides function invoke less minus multiplies plus", "limits": "numeric_limits",
     "list": "list", "map": "map", "memory": "allocator enable_shared_from_this make_shared make_unique make_unique_for_overwrite shared_ptr static_pointer_cast unique_ptr weak_ptr",
-    "mutex": "lock_guard mutex scoped_lock unique_lock", "new": "align_val_t bad_alloc bad_array_new_length nothrow", "numeric": "accumulate adjacent_difference exclusive_scan iota", "optional": "nullopt optional", "source_location": "source_location",
+    "numbers": "numbers", "mutex": "lock_guard mutex scoped_lock unique_lock", "new": "align_val_t bad_alloc bad_array_new_length nothrow", "numeric": "accumulate adjacent_difference exclusive_scan iota", "optional": "nullopt optional", "source_location": "source_location",
     "set": "set", "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "length_error runtime_error", "string": "getline string to_string", "string_view": "string_view",
     "system_error": "errc error_code generic_category", "thread": "jthread this_thread thread", "tuple": "apply tie tuple", "typeindex": "type_index", "typeinfo": "type_info",
     "type_traits": "add_pointer_t conditional_t integral_constant is_arithmetic_v is_const_v is_convertible_v is_enum_v is_floating_point_v is_integral_v is_invocable_v is_lvalue_reference_v is_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t remove_reference_t true_type "

@@ -256,7 +256,7 @@ inline constexpr field rows[] = {
 inline constexpr std::span<const field> fields = detail::table::rows;
 
 /// The value as it is written to files: numbers so that they are read back exactly, lists with commas. Local.
-inline std::string text_of(const field& f, const training_options& o) {
+inline std::string text_of(const field& f, training_options o) {
   const auto number = [](auto value) {
     char text[32];
     return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
@@ -276,7 +276,7 @@ inline std::string text_of(const field& f, const training_options& o) {
       return list;
     }
   };
-  return std::visit(text, f.of(const_cast<training_options&>(o)));  // only to be read
+  return std::visit(text, f.of(o));
 }
 
 /// The value becomes that of a text as above. Returns false, and changes nothing, where the text is none, or
