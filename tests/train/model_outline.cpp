@@ -59,6 +59,22 @@ TEST_CASE("layers, their inputs, parameters and products") {
     expect_error<error>("cannot be cut into stages", [&] { outline(model); });
 }
 
+TEST_CASE("every row of the table of models has one factory, and is where it says it can be trained") {
+  CHECK(nn::named_models<double, host>().size() == std::size(nn::model_rows));
+  for (const nn::model_row& row : nn::model_rows) {
+    const nn::training_options o{.model = std::string(row.name),
+                                 .coupling = row.coupling,
+                                 .aggregation = row.aggregation,
+                                 .hidden = {8}};
+    CHECK_NOTHROW((nn::find_model<double, host>(o)));
+    const auto outlined = [&] { (void)nn::outline_of<double>(device_queue<host>(), directed_graph(), o); };
+    if (row.on_stages)
+      CHECK_NOTHROW(outlined());
+    else
+      expect_error<error>("model " + row.title() + " cannot be cut into stages", outlined);
+  }
+}
+
 TEST_CASE("stages are balanced as well as any cut can") {
   std::vector<double> costs;
   for (int l = 0; l < 9; ++l) costs.push_back(static_cast<double>(1 + base::random_bits(5, l, 0) % 20));
