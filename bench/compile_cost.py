@@ -55,12 +55,14 @@ def included(header, found):
 def print_lines():
     """A table with a row for each folder: its headers by what they include, the largest first."""
     named = set(re.findall(r"\b(?:partita/)?(\w+/\w+(?:/\w+)?\.hpp)", (ROOT / "docs/verbs.md").read_text()))
-    headers = ["partita/partita.hpp", *(f"partita/{name}" for name in named if (ROOT / "include/partita" / name).exists())]
-    lines = {header: sum(included(header, {}).values()) for header in headers}
+    headers = ["partita.hpp", *(name for name in named if (ROOT / "include/partita" / name).exists())]
+    rows = {}
+    for header in headers:
+        folder, _, name = header.rpartition("/") if header.count("/") < 2 else header.partition("/")
+        rows.setdefault(folder, []).append((sum(included(f"partita/{header}", {}).values()), name.removesuffix(".hpp")))
     print("| folder | lines |\n|---|---|")
-    for folder in sorted({header.split("/")[1] for header in lines}):
-        of_folder = sorted((-n, h) for h, n in lines.items() if h.split("/")[1] == folder)
-        print(f"| {folder.removesuffix('.hpp')} | {', '.join(f'{h.split(folder)[1][1:-4]} {-n:,}'.strip() for n, h in of_folder)} |")
+    for folder in sorted(rows):
+        print(f"| {folder} | {', '.join(f'{name} {lines:,}' for lines, name in sorted(rows[folder], reverse=True))} |")
 
 
 def main():
