@@ -40,7 +40,7 @@ ENFORCED = {"detail": set(FLOORS) - {INSTANTIATES}, "kernels": set(FLOORS)}
 NAMESPACES = {
     "comm": {"comm", "threads", "self", "mpi", "nccl", "on_host", "on_cuda"},
     "local": {"local", "on_host", "on_cuda", "blas", "cublas", "cusparse", "lapack"},
-    "matrix": {"matrix", "local"},
+    "matrix": {"local"},
     "memory": {"memory", "local", "on_host", "on_cuda"},
     "train": {"nn"},
 }

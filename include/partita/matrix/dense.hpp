@@ -16,7 +16,7 @@
 
 namespace partita {
 
-namespace matrix::detail {
+namespace local::detail {
 
 /// Whether a matrix has been moved from. Its other members then throw.
 class moved_from {
@@ -169,7 +169,7 @@ class dense_block {
   moved_from moved_;
 };
 
-}  // namespace matrix::detail
+}  // namespace local::detail
 
 /// A dense matrix distributed over a mesh. Each rank holds one row-major block, determined by the layout and
 /// the blockings.
@@ -179,12 +179,12 @@ class dense_block {
 /// copy(x) of algebra/elementwise.hpp makes another. A static layout converts to a dynamic one, and back with
 /// a check. Throws error naming the shape when a block cannot be allocated, and on any use after a move.
 template <class T, layout L, class Device>
-class dense : public matrix::detail::dense_block<T, Device> {
+class dense : public local::detail::dense_block<T, Device> {
   static_assert(std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, base::bfloat16>,
                 "the values of a dense matrix are float, double or base::bfloat16");
   static_assert(L == dynamic_layout || partition::is_layout(L),
                 "an axis may partition the rows or the columns of a layout, not both");
-  using block = matrix::detail::dense_block<T, Device>;
+  using block = local::detail::dense_block<T, Device>;
 
  public:
   using value_type = T;
@@ -212,7 +212,7 @@ class dense : public matrix::detail::dense_block<T, Device> {
   /// communication. Also throws shape_error, naming both shapes, for a block of the wrong size, a padded row
   /// stride, and a null pointer.
   static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
-                    const blocking& cols, matrix::detail::given_block<T> block,
+                    const blocking& cols, local::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) {
     dense x(m, l, rows, cols, block, std::move(owner));
     x.require_fit(block);
@@ -220,16 +220,16 @@ class dense : public matrix::detail::dense_block<T, Device> {
   }
   /// With even blocks, and with the layout of the type.
   static dense view(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape,
-                    matrix::detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
+                    local::detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
     return view(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                 blocking::even(shape.cols, m.shape(), nesting::cols), block, std::move(owner));
   }
   static dense view(const partita::mesh<Device>& m, const blocking& rows, const blocking& cols,
-                    matrix::detail::given_block<T> block,
+                    local::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
     return view(m, L, rows, cols, block, std::move(owner));
   }
-  static dense view(const partita::mesh<Device>& m, matrix_shape shape, matrix::detail::given_block<T> block,
+  static dense view(const partita::mesh<Device>& m, matrix_shape shape, local::detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
     return view(m, L, shape, block, std::move(owner));
   }
@@ -249,7 +249,7 @@ class dense : public matrix::detail::dense_block<T, Device> {
   friend dense first_rows(const dense&&, const blocking&) = delete;
 
  private:
-  dense first(const blocking& rows, matrix::detail::given_block<T> block) const {
+  dense first(const blocking& rows, local::detail::given_block<T> block) const {
     const interval mine = rows.block(layout().rows, this->mesh().at()), all = this->row_range();
     if (mine.size() > all.size() || (!mine.empty() && mine.begin != all.begin))
       base::throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end,
@@ -260,7 +260,7 @@ class dense : public matrix::detail::dense_block<T, Device> {
     return view(this->mesh(), layout(), rows, this->col_blocking(), block);
   }
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
-        const matrix::detail::given_block<T>& values, std::shared_ptr<const void> owner)
+        const local::detail::given_block<T>& values, std::shared_ptr<const void> owner)
       : block(m, partition::checked_layout(l, L), rows, cols, values, std::move(owner)) {}
 };
 
