@@ -7,7 +7,6 @@
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked_sums.hpp"
-#include "partita/local/kernels.hpp"
 
 namespace partita {
 

@@ -9,6 +9,7 @@
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/loss.hpp"
 #include "partita/local/host/reductions.hpp"
+#include "partita/local/host/softmax.hpp"
 #include "partita/local/pass.hpp"
 
 namespace partita::local::chunked {
