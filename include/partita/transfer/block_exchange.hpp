@@ -9,7 +9,6 @@
 #include "partita/local/move.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/exchange.hpp"
-#include "partita/transfer/row_lists.hpp"
 
 namespace partita::transfer {
 
@@ -135,7 +134,9 @@ template <class T, class Device>
 traffic block_exchange<T, Device>::predicted() const {
   const int me = partition::rank_in_group(mesh_.shape(), plan_.how.group, mesh_.at());
   traffic v;
-  for (const auto& counts : recv_) v += received_rows(counts, 1, me);
+  for (const auto& counts : recv_)
+    for (std::size_t q = 0; q < counts.size(); ++q)
+      if (static_cast<int>(q) != me && counts[q] > 0) v += {counts[q], 1};
   return v;
 }
 
