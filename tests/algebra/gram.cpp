@@ -21,7 +21,7 @@ TEST_CASE("gram: X^T X on every layout, and what travels") {
   on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     const auto x = generate<double>(m, l, size, field(1));
     const auto g = gram(x);
-    const layout wide = partition::rows_by_all_axes(l);
+    const layout wide = partition::full_width(l);
     same(heard(m),
          redistributed(m.shape(), m.at(), x.row_blocking(), x.col_blocking(), l, wide) +
              all_reduced(size.cols * size.cols, partition::rank_in_group(m.shape(), wide.rows, m.at()),

@@ -18,7 +18,7 @@ constexpr double eps = std::numeric_limits<T>::epsilon();
 template <class T, layout L>
 traffic words(const host_dense<T, L>& x, way by) {
   const auto& m = x.mesh();
-  const layout l = x.layout(), wide = partition::rows_by_all_axes(l);
+  const layout l = x.layout(), wide = partition::full_width(l);
   const global_index f = x.shape().cols;
   const int p = m.shape().size(wide.rows), r = partition::rank_in_group(m.shape(), wide.rows, m.at());
   traffic v = redistributed(m.shape(), m.at(), x.row_blocking(), x.col_blocking(), l, wide) +

@@ -172,8 +172,7 @@ TEST_CASE_TEMPLATE("cuda gradients of gemm_bias_relu: what the library is given,
   knows_epilogues = true;
 }
 
-TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once and plans once", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once and plans once", T, float, double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
   partita::local::tuned_spmm<T, cuda_device> product;

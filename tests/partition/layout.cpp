@@ -13,10 +13,10 @@ constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
 constexpr layout x_row{row, none}, x_grid{row, col}, x_split{row | depth, col};
 static_assert(vertex_rows == layout{row | depth | col, none});
 static_assert(replicated == layout{none, none});
-static_assert(partition::rows_by_all_axes(x_split) == vertex_rows && partition::rows_by_all_axes(x_row) == x_row);
-static_assert(partition::rows_by_all_axes(x_grid) == layout{row | col, none});
+static_assert(partition::full_width(x_split) == vertex_rows && partition::full_width(x_row) == x_row);
+static_assert(partition::full_width(x_grid) == layout{row | col, none});
 static_assert(partition::rows_of(x_split) == layout{row | depth, none});
-static_assert(partition::rows_by_all_axes(dynamic_layout) == dynamic_layout &&
+static_assert(partition::full_width(dynamic_layout) == dynamic_layout &&
               partition::rows_of(dynamic_layout) == dynamic_layout);
 static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) &&
               !partition::is_layout(dynamic_layout));
@@ -24,9 +24,9 @@ static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) 
 TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see whole rows") {
   for (const layout l : every_layout()) {
     CHECK(partition::is_layout(l));
-    CHECK(partition::rows_by_all_axes(l) == layout{l.used(), none});
+    CHECK(partition::full_width(l) == layout{l.used(), none});
     CHECK(partition::rows_of(l) == layout{l.rows, none});
-    CHECK(partition::is_layout(partition::rows_by_all_axes(l)));
+    CHECK(partition::is_layout(partition::full_width(l)));
   }
 }
 

@@ -168,7 +168,7 @@ TEST_CASE("redistribute: elements of four bytes, entered under the group that ta
     const auto x = generate<grid_2d.dense, float>(m, {13, 8}, field(3));
     const comm::phase_scope phase(m.ledger(), "widen");
     m.ledger().clear();
-    const auto y = redistribute<partition::rows_by_all_axes(grid_2d.dense)>(x);
+    const auto y = redistribute<partition::full_width(grid_2d.dense)>(x);
     check_equals(
         y, [](global_index i, global_index j) { return static_cast<float>(test_support::element(i, j, 3)); },
         0, "float");

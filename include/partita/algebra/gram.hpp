@@ -26,7 +26,7 @@ template <class T, layout L, class Device>
 dense<T, replicated, Device> gram(const dense<T, L, Device>& x,
                                   std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  if (!x.layout().cols.empty()) return gram(redistribute(x, partition::rows_by_all_axes(x.layout())), where);
+  if (!x.layout().cols.empty()) return gram(redistribute(x, partition::full_width(x.layout())), where);
   const matrix_shape square{x.shape().cols, x.shape().cols};
   dense<T, replicated, Device> sum(x.mesh(), square), result(x.mesh(), square);  // (f, f)
   gemm(T(1), transposed(x), x, T(0), sum, {partition::gemm_schedule{{}, {}, x.layout().used()}});

@@ -230,7 +230,7 @@ algebra::qr_factors<T, L, Device> qr(const dense<T, L, Device>& x,
     base::throw_error<shape_error>(
         {"qr needs an X with at least as many rows as columns, not of ", x.shape()});
   if (x.layout().cols.empty()) return algebra::detail::qr_of_rows(x);
-  auto wide = algebra::detail::qr_of_rows(redistribute(x, partition::rows_by_all_axes(x.layout())));
+  auto wide = algebra::detail::qr_of_rows(redistribute(x, partition::full_width(x.layout())));
   return {dense<T, L, Device>(redistribute(wide.q, x.layout())), std::move(wide.r)};
 }
 

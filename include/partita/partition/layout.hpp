@@ -45,7 +45,7 @@ constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
 
 /// Full-width layout with rows cut by all axes that l uses; a product with a replicated weight is local in
 /// it.
-constexpr layout rows_by_all_axes(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
+constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
 
 /// Whether this is a valid layout of a sparse matrix: rows cut by row only, columns by col and depth only.
 constexpr bool is_sparse_layout(layout l) {

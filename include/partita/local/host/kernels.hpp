@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Host kernels: every function takes a queue first and uses at most q.threads() threads; results do not
-/// depend on the number of threads. Those that add up rows, entries or columns of which a rank may have a part
-/// throw error on a reproducible queue (memory::refuse_reproducible).
+/// depend on the number of threads. Those that add up rows, entries or columns of which a rank may have a
+/// part throw error on a reproducible queue (memory::refuse_reproducible).
 
 #include "partita/local/host/aggregate.hpp"
 #include "partita/local/host/edge_products.hpp"
