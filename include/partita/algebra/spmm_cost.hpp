@@ -9,6 +9,7 @@
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
 #include "partita/local/tuned_spmm.hpp"
+#include "partita/transfer/row_lists.hpp"
 
 namespace partita {
 
