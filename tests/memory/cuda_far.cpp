@@ -8,6 +8,7 @@
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
 #include "partita/local/chunked_products.hpp"
+#include "partita/local/chunked_sums.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "support/ranks.hpp"
 
