@@ -25,7 +25,7 @@ expect() {
 
 expect 0 "accuracy" "$run" train --data karate --model gcn --device cuda --ranks 4 --policy grid_2d --epochs 3
 expect 0 "accuracy" "$run" --devices 4 train --data karate --model sage --comm nccl --ranks 4 --epochs 3
-expect 0 "fold_chunks" "$run" --costs train --data karate --model gat --epochs 1
+expect 0 "fold_shares" "$run" --costs train --data karate --model gat --epochs 1
 expect 2 "train: " "$run" train --data karate --model gnc
 expect 1 "train: " "$run" train --data /nowhere --model gcn
 expect 2 "unknown option --race" "$run" --race golden

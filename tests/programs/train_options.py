@@ -53,7 +53,7 @@ class Options(ProgramCase):
     def test_types_and_values_of_the_json(self):
         written = self.train("--hidden", "5,3", "--batch", "8", "--lr", "0.25", "--replace", "--graph", "cut")["run"]["options"]
         self.assertEqual([written[name] for name in ("hidden", "coupling", "recompute", "self-loops", "lr", "raw-features", "seed", "replace", "graph", "scores", "fanout")],
-                         ["5,3", "coupled", "auto", "sum", 0.25, False, 0, True, "cut", "exact", "10,10,10"])
+                         ["5,3", "coupled", "never", "sum", 0.25, False, 0, True, "cut", "exact", "10,10,10"])
         written = self.train("--stages", "2", "--no-shuffle", "--chunk-cut", "nonzeros", "--policy", "row_1d")["run"]["options"]
         self.assertEqual([written[name] for name in ("chunks", "chunk-cut", "stage-layers", "history", "no-shuffle", "no-correction", "policy")],
                          [8, "nonzeros", "1,1", "window", True, False, "row_1d"])

@@ -147,8 +147,8 @@ void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored
           const Sum of_first = s.travels ? Sum(0) : beta;
           kernel(s.tile, part, part.rows_of(rows), part.first_row > 0 ? Sum(1) : of_first, to);
         } else {
-          const auto [beta, out] = sum.add(part);
-          kernel(s.tile, part, rows, beta, out);
+          const auto [factor, out] = sum.add(part);
+          kernel(s.tile, part, rows, factor, out);
         }
       }
       if (sums_go && s.travels) going_->leave(n, s.tile, sums);

@@ -249,15 +249,15 @@ class dense : public local::detail::dense_block<T, Device> {
   friend dense first_rows(const dense&&, const blocking&) = delete;
 
  private:
-  dense first(const blocking& rows, local::detail::given_block<T> block) const {
+  dense first(const blocking& rows, local::detail::given_block<T> given) const {
     const interval mine = rows.block(layout().rows, this->mesh().at()), all = this->row_range();
     if (mine.size() > all.size() || (!mine.empty() && mine.begin != all.begin))
       base::throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end,
                                       " are not the first of the rows ", all.begin, " to ", all.end,
                                       " of a matrix of ", this->shape(), " here"});
     const auto size = static_cast<std::size_t>(mine.size() * this->col_range().size());
-    block.values = block.values.first(size);
-    return view(this->mesh(), layout(), rows, this->col_blocking(), block);
+    given.values = given.values.first(size);
+    return view(this->mesh(), layout(), rows, this->col_blocking(), given);
   }
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
         const local::detail::given_block<T>& values, std::shared_ptr<const void> owner)
