@@ -25,6 +25,13 @@ TEST_CASE("a confusion matrix and its macro-F1, by hand") {
   CHECK(std::isnan(none.macro_f1()));
 }
 
+TEST_CASE("a label that is no class has no place in a confusion matrix") {
+  const auto m = alone();
+  const matrix z = from(m, {2, 2}, {1, 0, 0, 1});
+  CHECK_THROWS_WITH_AS(algebra::confusion(z, labels_of(m, z.row_blocking(), {0, 7})),
+                       doctest::Contains("vertex 1 has label 7 of 2 classes"), error);
+}
+
 TEST_CASE("an area under a ROC curve, by hand, with equal logits") {
   const auto m = alone();
   const matrix z = from(m, {5, 2}, {1, 0, 2, 0, 2, 0, 3, 0, 9, 9}),

@@ -51,7 +51,8 @@ std::vector<T> block_on_host(const dense<T, vertex_rows, Device>& x) {
 /// The confusion matrix of logits (n x classes), whose first largest entry in a row is the prediction, as for
 /// accuracy. On every rank.
 ///
-/// Collective over the mesh. What travels: an all-reduce of classes^2 counts.
+/// Collective over the mesh. What travels: an all-reduce of classes^2 counts. Throws error for a label that
+/// is no class.
 template <class T, class Device>
 confusion_matrix confusion(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
   const auto classes = static_cast<std::size_t>(logits.shape().cols);
@@ -62,6 +63,9 @@ confusion_matrix confusion(const dense<T, vertex_rows, Device>& logits, const ve
        std::span<local_index>(of));
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (of[i] < 0) continue;
+    if (static_cast<std::size_t>(of[i]) >= classes)
+      base::throw_error<error>({"vertex ", logits.row_range().begin + static_cast<global_index>(i),
+                                " has label ", of[i], " of ", classes, " classes"});
     const auto row = std::span(z).subspan(i * classes, classes);
     const auto predicted = static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
     ++found.counts[static_cast<std::size_t>(of[i]) * classes + predicted];

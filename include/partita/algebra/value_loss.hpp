@@ -3,8 +3,11 @@
 /// Losses and scores of predicted values, for regression. Rows that are not counted have targets that are not
 /// numbers.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "partita/algebra/reductions.hpp"
@@ -38,7 +41,14 @@ struct absolute_error {
 /// d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) elsewhere. Source: Huber (Ann. Math. Statist. 35,
 /// 1964).
 struct huber_error {
-  double delta = 1;
+  double delta;
+
+  /// Throws error unless delta is positive.
+  constexpr explicit huber_error(double from = 1) : delta(from) {
+    if (!(delta > 0))
+      base::throw_error<error>(
+          {"Huber's error is quadratic up to a positive number, not ", std::to_string(delta)});
+  }
 
   template <class T>
   constexpr T operator()(T d) const {
@@ -80,6 +90,14 @@ struct counted_value {
   }
 };
 
+/// 1, or 0 where t is not a number.
+struct counted_target {
+  template <class T>
+  constexpr T operator()(T t) const {
+    return t != t ? T(0) : T(1);
+  }
+};
+
 /// (t - mean)^2, or 0 where t is not a number.
 struct squared_deviation {
   template <class T>
@@ -90,67 +108,75 @@ struct squared_deviation {
 
 }  // namespace detail
 
-/// loss = mean over counted vertices and all columns of error(z - t); gradient = d loss / d z (n x columns).
+/// loss = mean over all targets that are numbers of error(z - t); gradient = d loss / d z (n x columns), 0
+/// elsewhere.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. Throws shape_error, and error when
-/// no vertex is counted.
+/// Collective over the mesh. What travels: two all-reduces of one element. Throws shape_error, and error when
+/// no target is a number.
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
-                  global_index counted, dense<T, vertex_rows, Device>& gradient, const Error& of = {}) {
+                  dense<T, vertex_rows, Device>& gradient, const Error& of) {
+  transform(targets, gradient, detail::counted_target{});
+  const auto counted = static_cast<double>(sum(gradient));
   if (counted < 1)
     base::throw_error<error>(
-        {"a loss averages over counted vertices, but values of ", z.shape(), " have none"});
-  const double terms = static_cast<double>(counted) * static_cast<double>(z.shape().cols);
+        {"a loss averages over targets that are numbers, but those of ", z.shape(), " have none"});
   zip(z, targets, gradient, detail::error_term<Error>{of});
-  const double loss = static_cast<double>(sum(gradient)) / terms;
-  zip(z, targets, gradient, detail::error_slope<Error, T>{of, static_cast<T>(1 / terms)});
+  const double loss = static_cast<double>(sum(gradient)) / counted;
+  zip(z, targets, gradient, detail::error_slope<Error, T>{of, static_cast<T>(1 / counted)});
   return loss;
 }
 
 /// How far predicted values are from their targets.
 struct value_scores {
-  double root_mean_square = 0;  ///< over counted vertices and columns
+  double root_mean_square = 0;  ///< over all targets that are numbers
   double mean_absolute = 0;     ///< likewise
-  double r_squared = 0;         ///< the mean over the columns
+  double r_squared = 0;         ///< the mean over the columns that have such
 };
 
-/// The scores of z (n x columns) beside the targets of counted vertices; not numbers where none is counted.
-/// R^2 of a column is 1 - sum (z - t)^2 / sum (t - mean)^2, and for equal targets 1 if z is t and 0 if not.
+/// The scores of z (n x columns) beside the targets that are numbers; not numbers where none is. R^2 of a
+/// column is 1 - sum (z - t)^2 / sum (t - mean)^2, and, for targets that are equal but for rounding, 1 if z
+/// is t and 0 if not.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element and three of one per column. Throws
+/// Collective over the mesh. What travels: an all-reduce of one element and four of one per column. Throws
 /// shape_error.
 template <class T, class Device>
 value_scores score_values(const dense<T, vertex_rows, Device>& z,
-                          const dense<T, vertex_rows, Device>& targets, global_index counted) {
-  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+                          const dense<T, vertex_rows, Device>& targets) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN(),
+                   rounding = 64 * std::numeric_limits<T>::epsilon();
   const global_index columns = z.shape().cols;
-  if (counted < 1 || columns < 1) return {none, none, none};
   dense<T, vertex_rows, Device> work(z.mesh(), z.row_blocking(), z.col_blocking());  // (n, columns)
   dense<T, replicated, Device> sums(z.mesh(), {1, columns});                         // (1, columns)
-  const auto column_sums_of_work = [&] {
+  std::vector<T> found(sums.values().size());
+  const auto sums_of_work = [&] {
     column_sums(work, sums);
-    std::vector<T> found(sums.values().size());
     copy(z.mesh().queue(), std::span<const T>(sums.values()), std::span<T>(found));
-    return found;
+    return std::vector<double>(found.begin(), found.end());
   };
   zip(z, targets, work, detail::error_term<absolute_error>{});
   const double all_errors = static_cast<double>(sum(work));
   zip(z, targets, work, detail::error_term<squared_error>{});
-  const std::vector<T> squares = column_sums_of_work();
+  const std::vector<double> squares = sums_of_work();
+  transform(targets, work, detail::counted_target{});
+  const std::vector<double> counts = sums_of_work();
   transform(targets, work, detail::counted_value{});
-  column_sums_of_work();
-  transform(sums, sums, base::scaled<T>{T(1) / static_cast<T>(counted)});
+  std::vector<double> means = sums_of_work();
+  for (std::size_t j = 0; j < means.size(); ++j)
+    found[j] = static_cast<T>(means[j] /= std::max(counts[j], 1.0));
+  copy(z.mesh().queue(), std::span<const T>(found), sums.values());
   transform_columns(targets, sums, work, detail::squared_deviation{});
-  const std::vector<T> deviations = column_sums_of_work();
-  double all_squares = 0, r_squared = 0;
-  for (std::size_t j = 0; j < squares.size(); ++j) {
-    all_squares += static_cast<double>(squares[j]);
-    r_squared += deviations[j] == T(0)
-                     ? static_cast<double>(squares[j] == T(0))
-                     : 1 - static_cast<double>(squares[j]) / static_cast<double>(deviations[j]);
+  const std::vector<double> deviations = sums_of_work();
+  double counted = 0, all_squares = 0, r_squared = 0;
+  int there = 0;
+  for (std::size_t j = 0; j < counts.size(); ++j) {
+    if (counts[j] == 0) continue;
+    counted += counts[j], all_squares += squares[j], ++there;
+    const bool are_equal = deviations[j] <= counts[j] * std::pow(rounding * means[j], 2);
+    r_squared += are_equal ? static_cast<double>(squares[j] == 0) : 1 - squares[j] / deviations[j];
   }
-  const double terms = static_cast<double>(counted) * static_cast<double>(columns);
-  return {std::sqrt(all_squares / terms), all_errors / terms, r_squared / static_cast<double>(columns)};
+  if (there == 0) return {none, none, none};
+  return {std::sqrt(all_squares / counted), all_errors / counted, r_squared / there};
 }
 
 }  // namespace partita::algebra
