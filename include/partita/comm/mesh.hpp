@@ -64,7 +64,7 @@ class mesh {
     m.adds_ = m.adds_ || reproducible();
     return m;
   }
-  /// Whether its matrices are parts of those of other ranks; see part_of.
+  /// Whether its matrices are parts of those of other ranks; see alone.
   bool is_part() const { return state_->whole.has_value(); }
   /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
   const communicator& whole() const { return is_part() ? *state_->whole : world(); }
