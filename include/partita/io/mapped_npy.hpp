@@ -28,11 +28,8 @@ struct mapped_array {
 
 namespace detail {
 
-/// `count` values of a file, which begin at byte `offset`; null unless the file can be mapped.
-template <class T>
-std::shared_ptr<const T> mapped_values(const std::filesystem::path& path, std::size_t offset,
-                                       std::size_t count) {
-  const std::size_t bytes = offset + count * sizeof(T);
+/// The first bytes of a file; null unless it can be mapped.
+inline std::shared_ptr<const std::byte> mapped_bytes(const std::filesystem::path& path, std::size_t bytes) {
   const auto opened = std::make_shared<const descriptor>(
       uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   struct stat status {};
@@ -42,8 +39,8 @@ std::shared_ptr<const T> mapped_values(const std::filesystem::path& path, std::s
     return nullptr;
   void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number(), 0);
   if (begin == MAP_FAILED) return nullptr;
-  return {reinterpret_cast<const T*>(static_cast<const std::byte*>(begin) + offset),
-          [begin, bytes, file](const T*) { ::munmap(begin, bytes); }};
+  return {static_cast<const std::byte*>(begin),
+          [begin, bytes, file](const std::byte*) { ::munmap(begin, bytes); }};
 }
 
 /// Unmaps the pages that lie within these bytes, until they are read again.
@@ -54,6 +51,20 @@ inline void forget_pages(const void* begin, std::size_t bytes) {
   if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
+/// The file, where its values are of this type, aligned as it needs and in C order, and it can be mapped;
+/// otherwise null.
+inline std::shared_ptr<const std::byte> mapped_file(const std::filesystem::path& path,
+                                                    const npy_header& header, npy_type type) {
+  const bool as_stored = header.descr == type.descr || (header.descr == "|b1" && type.bytes == 1);
+  const bool in_order = !header.fortran_order || header.shape.size() < 2;
+  std::error_code status;
+  const std::uintmax_t size = std::filesystem::file_size(path, status);
+  if (!as_stored || !in_order || status || header.data_offset % type.bytes != 0 || header.count() == 0)
+    return nullptr;
+  check_npy_size(header, size - header.data_offset, name_of_file(path));
+  return mapped_bytes(path, header.data_offset + static_cast<std::size_t>(header.count()) * type.bytes);
+}
+
 }  // namespace detail
 
 /// The array in the .npy file `path`, as read_npy reads it. A file in C order is mapped: its pages are read
@@ -62,16 +73,10 @@ inline void forget_pages(const void* begin, std::size_t bytes) {
 template <npy_value T>
 mapped_array<T> map_npy(const std::filesystem::path& path) {
   const npy_header header = read_npy_header(path);
-  const bool as_stored = header.descr == detail::npy_descr<T> || (header.descr == "|b1" && sizeof(T) == 1);
-  const bool in_order = !header.fortran_order || header.shape.size() < 2;
-  std::error_code status;
-  const std::uintmax_t size = std::filesystem::file_size(path, status);
-  if (as_stored && in_order && !status && header.data_offset % alignof(T) == 0 && header.count() > 0) {
-    detail::check_npy_size(header, size - header.data_offset, detail::name_of_file(path));
-    if (auto values =
-            detail::mapped_values<T>(path, header.data_offset, static_cast<std::size_t>(header.count())))
-      return {header.shape,
-              {std::move(values), static_cast<std::size_t>(header.count()), detail::forget_pages}};
+  const auto count = static_cast<std::size_t>(header.count());
+  if (const auto file = detail::mapped_file(path, header, detail::npy_type_of<T>)) {
+    const auto* const begin = reinterpret_cast<const T*>(file.get() + header.data_offset);
+    return {header.shape, {std::shared_ptr<const T>(file, begin), count, detail::forget_pages}};
   }
   npy_array<T> read = read_npy<T>(path);
   return {std::move(read.shape), std::move(read.values)};

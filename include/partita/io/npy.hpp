@@ -3,15 +3,11 @@
 /// Reads and writes NumPy .npy files: ten little-endian types, format versions 1, 2 and 3.
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <ranges>
@@ -21,29 +17,10 @@
 #include <system_error>
 #include <vector>
 
-#include "partita/base/index.hpp"
-#include "partita/io/quote.hpp"
+#include "partita/base/function_reference.hpp"
+#include "partita/io/npy_header.hpp"
 
 namespace partita::io {
-
-static_assert(std::endian::native == std::endian::little,
-              "partita reads files on little-endian machines only");
-
-/// The header of a .npy file. The sizes of a parsed header are validated: their products do not overflow.
-struct npy_header {
-  std::string descr;                ///< NumPy type string with byte order, for example "<f4"
-  bool fortran_order = false;       ///< whether the first index varies fastest
-  std::vector<global_index> shape;  ///< empty for a scalar
-  std::size_t data_offset = 0;      ///< bytes before the first value
-  std::size_t item_size = 0;        ///< bytes of one value
-
-  /// The number of values.
-  global_index count() const {
-    global_index product = 1;
-    for (global_index extent : shape) product *= extent;
-    return product;
-  }
-};
 
 /// An array read from a file, in C order (last index varies fastest).
 template <class T>
@@ -64,185 +41,6 @@ struct npy_array {
 
 namespace detail {
 
-template <class T>
-constexpr std::string_view npy_descr = std::same_as<T, float>           ? "<f4"
-                                       : std::same_as<T, double>        ? "<f8"
-                                       : std::same_as<T, std::int64_t>  ? "<i8"
-                                       : std::same_as<T, std::int32_t>  ? "<i4"
-                                       : std::same_as<T, std::int16_t>  ? "<i2"
-                                       : std::same_as<T, std::int8_t>   ? "|i1"
-                                       : std::same_as<T, std::uint64_t> ? "<u8"
-                                       : std::same_as<T, std::uint32_t> ? "<u4"
-                                       : std::same_as<T, std::uint16_t> ? "<u2"
-                                       : std::same_as<T, std::uint8_t>  ? "|u1"
-                                                                        : "";
-
-inline constexpr std::uintmax_t longest_npy_header = std::uintmax_t{1} << 20;
-
-/// "float32" for "<f4" and the like; the quoted descr for any other type.
-inline std::string npy_type_name(std::string_view descr) {
-  if (descr.size() == 3 && descr[2] >= '1' && descr[2] <= '8') {
-    if (descr[1] == 'b') return "bool";
-    for (const std::string name : {"float", "int", "uint"})
-      if (descr[1] == name[0]) return name + std::to_string(8 * (descr[2] - '0'));
-  }
-  return quoted(descr);
-}
-
-inline std::string shape_text(const std::vector<global_index>& shape) {
-  if (shape.empty()) return "()";
-  if (shape.size() == 1) return '(' + std::to_string(shape.front()) + ",)";
-  std::string text = std::to_string(shape.front());
-  for (std::size_t d = 1; d < shape.size(); ++d) text += " x " + std::to_string(shape[d]);
-  return text;
-}
-
-/// Parses the Python dictionary literal of a header, limited to what NumPy writes.
-struct npy_dictionary {
-  std::string_view text, name;
-  std::size_t at = 0;
-
-  void read(npy_header& header) {
-    const char* const all_keys = "the keys descr, fortran_order and shape, once each";
-    std::string_view missing[] = {"descr", "fortran_order", "shape"};
-    list("{", "}", [&] {
-      const std::string key = string();
-      expect(":");
-      std::string_view* const found = std::find(std::begin(missing), std::end(missing), key);
-      if (key.empty() || found == std::end(missing)) malformed(all_keys);
-      *found = {};
-      if (key == "descr") header.descr = string();
-      if (key == "fortran_order") header.fortran_order = boolean();
-      if (key == "shape") list("(", ")", [&] { header.shape.push_back(size_after(header.shape.size())); });
-    });
-    accept("\n");
-    if (at != text.size()) malformed("nothing after the dictionary");
-    for (const std::string_view key : missing)
-      if (!key.empty()) malformed(all_keys);
-  }
-
-  [[noreturn]] void malformed(const std::string& expected) const {
-    fail(name, "malformed header, expected " + expected);
-  }
-  [[noreturn]] void malformed_here(const std::string& expected) const {
-    malformed(expected + " at byte " + std::to_string(at) + " of its dictionary");
-  }
-
-  /// Skips white space, then `word` if it comes next; returns whether it did.
-  bool accept(std::string_view word) {
-    at = std::min(text.find_first_not_of(" \n", at), text.size());
-    const bool found = text.substr(at).starts_with(word);
-    if (found) at += word.size();
-    return found;
-  }
-
-  void expect(const std::string& word) {
-    if (!accept(word)) malformed_here("'" + word + "'");
-  }
-
-  template <class F>
-  void list(const std::string& begin, const std::string& end, F item) {
-    expect(begin);
-    while (!accept(end)) {
-      item();
-      if (!accept(",")) return expect(end);
-    }
-  }
-
-  std::string string() {
-    const char quote = accept("'") ? '\'' : accept("\"") ? '"' : '\0';
-    const std::size_t end = quote == '\0' ? text.npos : text.find(quote, at);
-    if (end == text.npos) malformed_here("a quoted string");
-    const std::string value(text.substr(at, end - at));
-    at = end + 1;
-    return value;
-  }
-
-  bool boolean() {
-    const bool value = accept("True");
-    if (!value && !accept("False")) malformed("True or False for fortran_order");
-    return value;
-  }
-
-  /// The next extent of a shape that already has `dimensions` of them.
-  global_index size_after(std::size_t dimensions) {
-    accept("");
-    global_index value = 0;
-    const auto [end, status] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (status == std::errc::result_out_of_range) fail(name, "its shape does not fit into 64 bits");
-    if (status != std::errc{}) malformed("whole numbers in its shape");
-    if (value < 0) fail(name, "its shape has the negative size " + std::to_string(value));
-    if (dimensions == 64) fail(name, "its shape has too many dimensions");
-    at = static_cast<std::size_t>(end - text.data());
-    accept("L");
-    return value;
-  }
-};
-
-inline std::size_t npy_item_size(std::string_view descr, std::string_view name) {
-  std::size_t size = 0;
-  if (descr.size() >= 3 && descr.size() <= 8 && std::string_view("<>|=").find(descr[0]) < 4) {
-    const auto [end, status] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), size);
-    if (status != std::errc{} || end != descr.data() + descr.size()) size = 0;
-  }
-  if (size == 0) fail(name, "holds values of the type " + quoted(descr) + ", which cannot be read");
-  return descr[1] == 'U' ? 4 * size : size;
-}
-
-}  // namespace detail
-
-/// Types that .npy files can be read and written in.
-template <class T>
-concept npy_value = !detail::npy_descr<T>.empty();
-
-/// The header at the start of `bytes`, a .npy file or its beginning; `name` denotes the file in messages.
-/// Throws input_error for a wrong magic number, a truncated or malformed header, and an invalid shape.
-inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
-  using detail::fail;
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto need = [&](std::size_t size, const char* or_more) {
-    if (text.size() < size)
-      fail(name, "truncated header, expected " + std::to_string(size) + " bytes" + or_more + ", found " +
-                     std::to_string(text.size()));
-  };
-  const auto byte = [&](std::size_t k) { return std::to_integer<std::size_t>(bytes[k]); };
-  need(10, " or more");
-  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file (wrong magic number)");
-  if (byte(6) < 1 || byte(6) > 3)
-    fail(name, "has the unknown .npy format version " + std::to_string(byte(6)));
-  const std::size_t begin = byte(6) == 1 ? 10 : 12;
-  need(begin, " or more");
-  const std::size_t length = byte(8) | byte(9) << 8 | (begin == 10 ? 0 : byte(10) << 16 | byte(11) << 24);
-  if (length > detail::longest_npy_header)
-    fail(name, "its header claims " + std::to_string(length) + " bytes, more than the limit of 1 MiB");
-  need(begin + length, "");
-
-  npy_header header;
-  header.data_offset = begin + length;
-  detail::npy_dictionary{text.substr(begin, length), name}.read(header);
-  header.item_size = detail::npy_item_size(header.descr, name);
-  global_index product = static_cast<global_index>(header.item_size);
-  for (global_index extent : header.shape) {
-    const global_index factor = std::max<global_index>(extent, 1);
-    if (product > std::numeric_limits<global_index>::max() / factor)
-      fail(name, "its shape " + detail::shape_text(header.shape) + " is too large");
-    product *= factor;
-  }
-  return header;
-}
-
-namespace detail {
-
-inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::string_view name) {
-  const auto expected = static_cast<std::uintmax_t>(header.count()) * header.item_size;
-  if (found != expected)
-    fail(name, "expected " + std::to_string(expected) + " bytes of data for its shape " +
-                   shape_text(header.shape) + ", found " + std::to_string(found));
-  if (header.fortran_order && header.shape.size() > 2)
-    fail(name, "is in Fortran order with " + std::to_string(header.shape.size()) +
-                   " dimensions, which is read for two at most");
-}
-
 /// Unsigned values, read as signed ones from row `first` on, must be less than 2^63.
 inline void check_signed(std::span<const std::int64_t> values, std::size_t first, std::size_t cols,
                          std::string_view name) {
@@ -255,62 +53,99 @@ inline void check_signed(std::span<const std::int64_t> values, std::size_t first
                  std::to_string(std::numeric_limits<std::int64_t>::max()));
 }
 
-/// All rows, or only those `asked` for, of a file of `size` bytes; read(position, to, bytes) copies bytes
-/// from it.
-template <npy_value T, class Read>
-npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, std::uintmax_t size,
-                       std::string_view name, const Read& read) {
-  const bool bytes_as_bool = npy_descr<T> == "|u1" && header.descr == "|b1";
-  const bool unsigned_as_signed = npy_descr<T> == "<i8" && header.descr == "<u8";
+/// A type of values, as it stands in a header.
+struct npy_type {
+  std::string_view descr;
+  std::size_t bytes = 0;  ///< of a value
+};
+template <class T>
+inline constexpr npy_type npy_type_of{npy_descr<T>, sizeof(T)};
+
+/// What a file holds: read(position, to, bytes) copies bytes from it.
+struct npy_source {
+  const npy_header& header;
+  std::uintmax_t size;  ///< of the file, in bytes
+  const std::string& name;
+  base::function_reference<void(std::size_t, std::byte*, std::size_t)> read;
+};
+
+/// Reads all rows, or only those `asked` for, into room(count), memory for as many values; returns their
+/// shape.
+inline std::vector<global_index> read_rows(npy_type type, std::optional<interval> asked,
+                                           const npy_source& from,
+                                           base::function_reference<std::byte*(std::size_t)> room) {
+  const auto& [header, size, name, read] = from;
+  const bool bytes_as_bool = type.descr == "|u1" && header.descr == "|b1";
+  const bool unsigned_as_signed = type.descr == "<i8" && header.descr == "<u8";
   if (header.descr[0] == '>' && header.item_size > 1)
     fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
-  if (header.descr != npy_descr<T> && !bytes_as_bool && !unsigned_as_signed)
-    fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
+  if (header.descr != type.descr && !bytes_as_bool && !unsigned_as_signed)
+    fail(name, "expected " + npy_type_name(type.descr) + " values, found " + npy_type_name(header.descr));
   check_npy_size(header, size - header.data_offset, name);
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
-  const interval rows = asked.value_or(interval{0, all});
-  if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
-    fail(name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
+  const interval asked_rows = asked.value_or(interval{0, all});
+  if (asked_rows.begin < 0 || asked_rows.end < asked_rows.begin || asked_rows.end > all)
+    fail(name, "rows " + std::to_string(asked_rows.begin) + " to " + std::to_string(asked_rows.end) +
                    " were requested, but it has " + std::to_string(all) + " rows");
-  npy_array<T> result{header.shape, {}};
-  if (!result.shape.empty()) result.shape.front() = rows.size();
-  const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows());
-  const auto first = static_cast<std::size_t>(rows.begin);
-  result.values.resize(count * cols);
-  const auto get = [&](std::size_t position, std::vector<T>& to) {
-    read(header.data_offset + position * sizeof(T), to.data(), to.size() * sizeof(T));
+  npy_array<std::byte> shape{header.shape, {}};
+  if (!shape.shape.empty()) shape.shape.front() = asked_rows.size();
+  const auto rows = static_cast<std::size_t>(shape.rows()), cols = static_cast<std::size_t>(shape.cols());
+  const auto first = static_cast<std::size_t>(asked_rows.begin);
+  std::byte* const values = room(rows * cols);
+  const auto get = [&](std::size_t position, std::byte* to, std::size_t count) {
+    read(header.data_offset + position * type.bytes, to, count * type.bytes);
   };
-  if (result.values.empty()) return result;
+  if (rows * cols == 0) return shape.shape;
   if (!header.fortran_order || header.shape.size() < 2) {
-    get(first * cols, result.values);
+    get(first * cols, values, rows * cols);
   } else {
-    std::vector<T> column(count);
+    std::vector<std::byte> column(rows * type.bytes);
     for (std::size_t j = 0; j < cols; ++j) {
-      get(j * static_cast<std::size_t>(all) + first, column);
-      for (std::size_t i = 0; i < count; ++i) result.values[i * cols + j] = column[i];
+      get(j * static_cast<std::size_t>(all) + first, column.data(), rows);
+      for (std::size_t i = 0; i < rows; ++i)
+        std::memcpy(values + (i * cols + j) * type.bytes, column.data() + i * type.bytes, type.bytes);
     }
   }
-  if constexpr (std::same_as<T, std::int64_t>)
-    if (unsigned_as_signed) check_signed(result.values, first, cols, name);
+  if (unsigned_as_signed)
+    check_signed({reinterpret_cast<const std::int64_t*>(values), rows * cols}, first, cols, name);
+  return shape.shape;
+}
+
+/// The same as an array.
+template <npy_value T>
+npy_array<T> read_array(std::optional<interval> asked, const npy_source& from) {
+  npy_array<T> result;
+  result.shape = read_rows(npy_type_of<T>, asked, from, [&](std::size_t count) {
+    result.values.resize(count);
+    return reinterpret_cast<std::byte*>(result.values.data());
+  });
   return result;
 }
 
-/// Calls use(header, size, name, read), the arguments of read_rows, for the .npy file `path`.
-template <class Use>
-auto with_npy_file(const std::filesystem::path& path, Use use) {
+/// Calls use with the .npy file `path`.
+inline void with_npy_file(const std::filesystem::path& path,
+                          base::function_reference<void(const npy_source&)> use) {
   const std::string name = name_of_file(path);
   std::error_code status;
   const std::uintmax_t size = std::filesystem::file_size(path, status);
   std::ifstream stream(path, std::ios::binary);
   if (status || !stream) fail(name, "cannot be opened");
-  const auto read = [&](std::size_t position, void* to, std::size_t bytes) {
+  const auto read = [&](std::size_t position, std::byte* to, std::size_t bytes) {
     stream.seekg(static_cast<std::streamoff>(position));
-    stream.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
+    stream.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(bytes));
     if (!stream) fail(name, "cannot be read");
   };
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(size, 12 + longest_npy_header)));
   read(0, bytes.data(), bytes.size());
-  return use(parse_npy_header(bytes, name), size, name, read);
+  const npy_header header = parse_npy_header(bytes, name);
+  use({header, size, name, read});
+}
+
+template <npy_value T>
+npy_array<T> read_npy_file(const std::filesystem::path& path, std::optional<interval> rows) {
+  npy_array<T> result;
+  with_npy_file(path, [&](const npy_source& file) { result = read_array<T>(rows, file); });
+  return result;
 }
 
 }  // namespace detail
@@ -318,17 +153,21 @@ auto with_npy_file(const std::filesystem::path& path, Use use) {
 /// The header of the .npy file `path`; no values are read. Throws input_error when the file is missing or its
 /// header is malformed.
 inline npy_header read_npy_header(const std::filesystem::path& path) {
-  return detail::with_npy_file(path, [](const npy_header& header, const auto&...) { return header; });
+  npy_header header;
+  detail::with_npy_file(path, [&](const detail::npy_source& file) { header = file.header; });
+  return header;
 }
 
 /// The array in `bytes`, a whole .npy file in memory; `name` denotes it in messages. Throws input_error as
 /// read_npy does.
 template <npy_value T>
 npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
-  return detail::read_rows<T>({}, parse_npy_header(bytes, name), bytes.size(), name,
-                              [&](std::size_t position, void* to, std::size_t size) {
-                                std::memcpy(to, bytes.data() + position, size);
-                              });
+  const auto read = [&](std::size_t position, std::byte* to, std::size_t size) {
+    std::memcpy(to, bytes.data() + position, size);
+  };
+  const npy_header header = parse_npy_header(bytes, name);
+  const std::string text(name);
+  return detail::read_array<T>({}, {header, bytes.size(), text, read});
 }
 
 /// The given rows of the .npy file `path`, a vector or a matrix, without reading the others. Shape: that of
@@ -336,8 +175,7 @@ npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) 
 /// read_npy does, and when the rows are out of range.
 template <npy_value T>
 npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
-  return detail::with_npy_file(path,
-                               [&](const auto&... file) { return detail::read_rows<T>(rows, file...); });
+  return detail::read_npy_file<T>(path, rows);
 }
 
 /// The array in the .npy file `path`, whose element type must be exactly T (uint8 also reads NumPy's bool,
@@ -347,7 +185,7 @@ npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
 /// anything is allocated.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
-  return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });
+  return detail::read_npy_file<T>(path, {});
 }
 
 /// What precedes the values of a .npy file of this shape, in format version 1, for whoever writes them piece
