@@ -158,47 +158,52 @@ class optimizer {
   }
 
   /// The state for this parameter set; zeros before the first step.
-  state& state_of(const parameters<T, Device>& set) {
-    const matrix_shape all = set.values().shape(), none{1, 0};
-    const bool adam = options_.rule != update_rule::sgd;
-    const matrix_shape first = adam || options_.momentum != 0 ? all : none, second = adam ? all : none;
-    if (!state_ || state_->first_moment.shape() != first || state_->second_moment.shape() != second) {
-      state_.emplace(state{matrix(set.mesh(), first), matrix(set.mesh(), second), 0});
-      fill(state_->first_moment, T(0));
-      fill(state_->second_moment, T(0));
-    }
-    return *state_;
-  }
+  state& state_of(const parameters<T, Device>& set);
 
-  void step(parameters<T, Device>& set) {
-    auto& [first, second, steps] = state_of(set);
-    ++steps;
-    const T rate = static_cast<T>(options_.rate), momentum = static_cast<T>(options_.momentum);
-    if (options_.rule != update_rule::sgd) {
-      const auto direction = detail::adam_direction_at<T>(steps, options_.rate);
-      const bool decoupled = options_.rule == update_rule::adamw;
-      return detail::update(
-          set,
-          [&](T decay) {
-            return decoupled ? detail::adam_step<T>{0, 1 - rate * decay, direction}
-                             : detail::adam_step<T>{decay, 1, direction};
-          },
-          first, second);
-    }
-    if (momentum == T(0))
-      return detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, rate}; });
-    detail::update(
-        set,
-        [&](T decay) {
-          return detail::momentum_step<T>{decay, rate, momentum};
-        },
-        first);
-  }
+  void step(parameters<T, Device>& set);
 
  private:
   optimizer_options options_;
   std::optional<state> state_;
 };
+
+template <class T, class Device>
+typename optimizer<T, Device>::state& optimizer<T, Device>::state_of(const parameters<T, Device>& set) {
+  const matrix_shape all = set.values().shape(), none{1, 0};
+  const bool adam = options_.rule != update_rule::sgd;
+  const matrix_shape first = adam || options_.momentum != 0 ? all : none, second = adam ? all : none;
+  if (!state_ || state_->first_moment.shape() != first || state_->second_moment.shape() != second) {
+    state_.emplace(state{matrix(set.mesh(), first), matrix(set.mesh(), second), 0});
+    fill(state_->first_moment, T(0));
+    fill(state_->second_moment, T(0));
+  }
+  return *state_;
+}
+
+template <class T, class Device>
+void optimizer<T, Device>::step(parameters<T, Device>& set) {
+  auto& [first, second, steps] = state_of(set);
+  ++steps;
+  const T rate = static_cast<T>(options_.rate), momentum = static_cast<T>(options_.momentum);
+  if (options_.rule != update_rule::sgd) {
+    const auto direction = detail::adam_direction_at<T>(steps, options_.rate);
+    const bool decoupled = options_.rule == update_rule::adamw;
+    return detail::update(
+        set,
+        [&](T decay) {
+          return decoupled ? detail::adam_step<T>{0, 1 - rate * decay, direction}
+                           : detail::adam_step<T>{decay, 1, direction};
+        },
+        first, second);
+  }
+  if (momentum == T(0)) return detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, rate}; });
+  detail::update(
+      set,
+      [&](T decay) {
+        return detail::momentum_step<T>{decay, rate, momentum};
+      },
+      first);
+}
 
 /// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
 /// returns the norm. The gradients have been summed over the ranks. Local; no communication. Throws error
