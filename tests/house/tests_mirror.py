@@ -32,6 +32,7 @@ TOGETHER = {
     "io/graph_text.cpp": "io/edge io/text_output",
     "io/blocked.cpp": "io/blocked_header",
     "io/gzip.cpp": "io/unpacked_size",
+    "io/npy.cpp": "io/npy_header",
     "io/npz.cpp": "io/npz_archive",
     "io/metis_graph.cpp": "io/metis_lines",
     "io/karate.cpp": "io/labelled_graph",
