@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/matrix/sorted_entries.hpp"
-#include "partita/train/edge_counts.hpp"
+#include "partita/graph/edge_counts.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita::nn {
@@ -18,16 +18,16 @@ namespace partita::nn {
 /// exchange, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
-  const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
-  return of != propagation_matrix::self_loops && of != propagation_matrix::whole_rows;
+  const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
+  return of != graph::propagation_matrix::self_loops && of != graph::propagation_matrix::whole_rows;
 }
 
 namespace detail {
 
 /// How the values of a propagation matrix are stored where they can be factors.
-inline local::value_form form_of(propagation_matrix of, transfer::side side) {
-  const bool both = of == propagation_matrix::gcn_normalized,
-             mean = of == propagation_matrix::mean_normalized, straight = side == transfer::side::straight;
+inline local::value_form form_of(graph::propagation_matrix of, transfer::side side) {
+  const bool both = of == graph::propagation_matrix::gcn_normalized,
+             mean = of == graph::propagation_matrix::mean_normalized, straight = side == transfer::side::straight;
   return {true, both || (mean && straight), both || (mean && !straight)};
 }
 
@@ -36,10 +36,10 @@ inline local::value_form form_of(propagation_matrix of, transfer::side side) {
 /// edge_counts::tiles.
 template <class T, class Device>
 std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, const policy& p,
-                                                           const blocking& rows, edge_counts& edges,
+                                                           const blocking& rows, graph::edge_counts& edges,
                                                            const training_options& options,
-                                                           propagation_matrix matrix, transfer::side of) {
-  const bool mean = matrix == propagation_matrix::mean_normalized;
+                                                           graph::propagation_matrix matrix, transfer::side of) {
+  const bool mean = matrix == graph::propagation_matrix::mean_normalized;
   transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, of, !mean);
   const global_index nonzeros =
       std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
@@ -54,20 +54,20 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
   shape.form = form_of(matrix, of);
   const bool ones = !edges.is_weighted() &&
                     (mean || (!edges.has_added_loops() &&
-                              (matrix != propagation_matrix::weighted_self || options.epsilon == 0)));
+                              (matrix != graph::propagation_matrix::weighted_self || options.epsilon == 0)));
   if (!local::reads_factors(m.queue()) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
   return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), std::move(counts.needed));
 }
 
-/// The matrix that graph_operators::matrix_for makes, without entries; nothing where counts do not suffice:
+/// The matrix that propagation_matrices::matrix_for makes, without entries; nothing where counts do not suffice:
 /// for models that read entries when they are constructed, and for tiles of several parts.
 template <class T, class Device>
-std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, edge_counts& edges,
+std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, graph::edge_counts& edges,
                                                                 const training_options& options,
-                                                                const policy& p, propagation_matrix of) {
+                                                                const policy& p, graph::propagation_matrix of) {
   if (!is_counted<T, Device>(options)) return {};
-  const blocking rows = vertex_blocking(m, edges.data(), options);
-  const bool mean = of == propagation_matrix::mean_normalized;
+  const blocking rows = graph::vertex_blocking(m, edges.data(), options);
+  const bool mean = of == graph::propagation_matrix::mean_normalized;
   const auto forward = counted_tiles<T>(m, p, rows, edges, options, of, transfer::side::straight);
   const auto backward = !mean && edges.is_symmetric()
                             ? forward
@@ -78,7 +78,7 @@ std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Devic
 
 /// A model as make_model makes it, which is only asked what it moves.
 template <class T, class Device>
-nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, const training_options& options,
+nn::model<T, Device> unread_model(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                                   const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const auto a = counted_matrix<T>(m, edges, options, p, named.multiplies_with);
@@ -94,7 +94,7 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, con
 template <class T, class Device>
 over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  graph::edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   const auto net = detail::unread_model<T>(m, edges, options, p);
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
@@ -109,7 +109,7 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 /// `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the
 /// graph.
 template <class T, class Device>
-policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
+policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
   memory::memory_meter& meter = *m.queue().meter();
@@ -127,7 +127,7 @@ policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const traini
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  graph::edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   return predict_cost<T>(m, edges, options, p);
 }
 
