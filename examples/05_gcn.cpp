@@ -28,9 +28,9 @@ int main() {
 
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, world.size()));
-    const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
-    const auto a = distribute(m, p, {club.vertices, club.vertices}, share);            // (n, n)
-    const auto x = redistribute(nn::local_features<double>(m, club, false), p.dense);  // (n, f)
+    const global_index n = club.vertices;
+    const auto a = distribute(m, p, {n, n}, graph::gcn_normalized(world, club));          // (n, n)
+    const auto x = redistribute(graph::local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
     const algebra::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
     weight w0 = glorot_weight(m, club.features, 16);                        // (f, h)

@@ -53,8 +53,8 @@ int main() {
   const io::dataset club = io::karate_club();
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(grid_2d, world.size()));
-    const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
-    const auto a = distribute(m, grid_2d, {club.vertices, club.vertices}, share);  // (n, n)
+    const global_index n = club.vertices;
+    const auto a = distribute(m, grid_2d, {n, n}, graph::gcn_normalized(world, club));  // (n, n)
     const nn::builder<double, host> b(a, {.seed = 1});
     nn::sequential net(b);
     net.add(tagcn_conv(a, club.features, 8, 2, b)).add(nn::relu{}).add(tagcn_conv(a, 8, club.classes, 2, b));

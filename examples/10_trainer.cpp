@@ -44,8 +44,8 @@ int main() {
       const nn::training_options options{.model = "gcn", .epochs = 200, .seed = 1};
       const bool named = report(world, p, "gcn", nn::train_model<double>(m, club, options, p));
 
-      const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
-      const auto a = distribute(m, p, {club.vertices, club.vertices}, share);  // (n, n)
+      const global_index n = club.vertices;
+      const auto a = distribute(m, p, {n, n}, graph::gcn_normalized(world, club));  // (n, n)
       nn::trainer training(m, club, options, my_model(a, club));
       const bool own = report(world, p, "my own", training.run());
 

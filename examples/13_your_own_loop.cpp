@@ -13,8 +13,7 @@ int main() {
   threads::run(4, [&](const communicator& world) {
     const global_index n = club.vertices, f = club.features, classes = club.classes;
     const mesh<host> m(world, default_mesh(grid_2d, world.size()));
-    const auto share = nn::gcn_normalized(world, n, nn::edge_share(club, world));
-    const auto a = distribute(m, grid_2d, {n, n}, share);  // (n/pr, n/pc)
+    const auto a = distribute(m, grid_2d, {n, n}, graph::gcn_normalized(world, club));  // (n/pr, n/pc)
     auto net = nn::convolutions<nn::gcn_conv>(a, {f, 16, classes}, {.seed = 1, .dropout = 0.2});
     const auto x =
         generate<vertex_rows, double>(m, {n, f}, [](auto v, auto j) { return double(v == j); });  // (n/P, f)

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/nn/normalization.hpp"
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"
 
@@ -42,7 +42,7 @@ balance balance_of(const partita::mesh<Device>& m, const partita::policy& p,
   nn::training_options options;
   options.coupling = nn::coupling::decoupled;
   auto net = nn::make_model<double>(m, data, options, p);
-  const auto mine = nn::gcn_normalized(m.world(), data.vertices, nn::edge_share(data, m.world()));
+  const auto mine = graph::gcn_normalized(m.world(), data);
   const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
   const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
   return {range_over(m.world(), net.predicted().words - net.parameters().predicted().words),

@@ -10,7 +10,7 @@ int main() {
   const io::dataset data = io::karate_club();
   threads::run(3, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(row_1d, world.size()));
-    const nn::graph_operators<double, host> graph(m, data, {}, row_1d);
+    const graph::propagation_matrices<double, host> graph(m, data, {}, row_1d);
     const auto s = graph.gcn_normalized();  // (n/p, n)
     const auto given = [&](global_index v, global_index c, double now) {
       const auto i = static_cast<std::size_t>(v);

@@ -35,8 +35,7 @@ int main() {
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(grid_2d, world.size()));
     const global_index n = club.vertices;
-    auto mine = nn::edge_share(club, world);
-    for (global_index v = world.rank(); v < n; v += world.size()) mine.push_back({v, v, 5});
+    const auto mine = graph::matrix_entries<double>(world, club).with_loops(5);
     const auto a = distribute(m, grid_2d, {n, n}, mine, symmetry::symmetric);  // (n/pr, n/pc)
     auto x = generate<double>(m, grid_2d.dense, {n, f},
                               [](auto i, auto j) { return base::random_uniform(3, i, j); });

@@ -22,11 +22,11 @@
 #include "cores.hpp"
 #include "notes.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/graph/duplicate_edges.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/memory/mapped_store.hpp"
-#include "partita/train/edge_rows.hpp"
 #include "partita/train/summary.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -106,8 +106,9 @@ partita::global_index duplicate_edges(const partita::communicator& world, const 
                                       const command& c) {
   const auto changed = partita::io::changed_file();
   if (world.all_reduce(static_cast<int>(changed.has_value()), partita::reduction::max) == 0)
-    return partita::nn::repeated_edges(world, data, *c.threads,
-                                       partita::local::list_allocator<std::byte>(c.far_store));
+    return partita::graph::duplicate_edges(
+        world, data,
+        {.threads = *c.threads, .memory = partita::local::list_allocator<std::byte>(c.far_store)});
   if (world.rank() == 0)
     std::fprintf(stderr, "train: %s has changed since training began; repeated edges are not counted\n",
                  changed.value_or("the data of another rank").c_str());

@@ -37,7 +37,7 @@ bool adds_loops(const partita::nn::training_options& t) {
 }  // namespace
 
 bool uses_weights(const partita::nn::training_options& t) {
-  using partita::nn::propagation_matrix;
+  using partita::graph::propagation_matrix;
   const partita::nn::model_row* const row = find_row(t);
   return row == nullptr || (row->multiplies_with != propagation_matrix::self_loops &&
                             row->multiplies_with != propagation_matrix::whole_rows);
@@ -59,7 +59,7 @@ std::vector<std::string> notes_on(const partita::communicator& world, const part
                           "every edge counts once"
                         : "sage with --aggregation max does not use edge weights: every edge counts once");
   if (const global_index loops = adds_loops(t) ? loops_of(world, data) : 0;
-      loops > 0 && t.loops == partita::nn::self_loops::sum)
+      loops > 0 && t.loops == partita::graph::self_loops::sum)
     notes.push_back(fmt::format(
         "{} of {} edges are loops, to whose weights A + I adds 1; --self-loops once leaves them as they are",
         loops, data.edges.size()));

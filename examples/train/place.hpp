@@ -11,8 +11,8 @@
 
 #include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/graph_data.hpp"
 #include "partita/train/policy_cost.hpp"
 #include "run.hpp"
 #include "saving.hpp"
@@ -62,12 +62,12 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
           {{std::string(p.name), shape}, every_policy ? std::string(same_policy(p, shape)) : "", {}});
   }
 
-  nn::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
+  graph::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
   std::vector<std::pair<candidate*, partita::mesh<Device>>> tried;
   for (candidate& k : all) {
     if (!k.same_as.empty()) continue;
     tried.emplace_back(&k, make_mesh(k.how.mesh));
-    edges.expect(nn::vertex_blocking(tried.back().second, data, options));
+    edges.expect(graph::vertex_blocking(tried.back().second, data, options));
   }
   for (auto& [k, m] : tried)
     k->cost = nn::predict_cost<T>(m, edges, options, partita::find_policy(k->how.policy));

@@ -117,9 +117,9 @@ ordered_json record_of(const command& c, int ranks, const outcome& run, const pa
   return {{"command", c.words},
           {"auto", !run.candidates.empty()},
           {"options", options_of(c, ranks, run)},
-          {"blocks", !c.training.block_sizes.empty()                         ? "given"
-                     : c.training.blocks == partita::nn::vertex_blocks::even ? "even"
-                                                                             : "balanced"},
+          {"blocks", !c.training.block_sizes.empty()                            ? "given"
+                     : c.training.blocks == partita::graph::vertex_blocks::even ? "even"
+                                                                                : "balanced"},
           {"data", data_of(c, data)},
           {"version", build::version},
           {"compiler", build::compiler},

@@ -24,9 +24,10 @@ FLOORS = {
     "transfer": 4,
     "algebra": 5,
     "sampling": 5,
-    "nn": 6,
-    "train": 7,
-    "compiled": 8,
+    "graph": 6,
+    "nn": 7,
+    "train": 8,
+    "compiled": 9,
 }
 ROOF = "partita.hpp"
 # Stands beside the house, under the roof alone.

@@ -146,10 +146,4 @@ TEST_CASE("sort_entries: no rows, no columns") {
   }
 }
 
-TEST_CASE("list_bytes: of an entry as it arrived") {
-  CHECK(local::list_bytes<float>(true) == 8 + 4);
-  CHECK(local::list_bytes<float>(false) == 8);
-  CHECK(local::list_bytes<double>(true) == 8 + 8);
-}
-
 }  // namespace test_sorted_entries

@@ -70,7 +70,7 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
     nn::training_options o{.model = std::string(named.name), .hidden = {6}, .heads = 2, .epsilon = 0.25};
     o.dropout = 0.3;
     const operator_matrix a =
-        nn::graph_operators<double, host>(m, d, o, row_1d).matrix_for(named.multiplies_with);
+        graph::propagation_matrices<double, host>(m, d, o, row_1d).matrix_for(named.multiplies_with);
     const auto run = [&](nn::model<double, host>& model, const rows_matrix& input, auto label,
                          const global_index* vertices) {
       const algebra::vertex_labels<host> labels(m, model.row_blocking(), label);
@@ -84,7 +84,7 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
     nn::model_options how = nn::options_of_model(o);
     const auto label_of = [&](global_index v) { return d.labels[static_cast<std::size_t>(v)]; };
     auto whole = named.make({a, d, o, nn::builder<double, host>(a, how)});
-    const auto x = nn::local_features<double>(m, d, false);
+    const auto x = graph::local_features<double>(m, d, false);
     const step_result expected = run(
         whole, x, [&](global_index v) { return std::ranges::count(roots, v) > 0 ? label_of(v) : -1; },
         nullptr);

@@ -67,7 +67,7 @@ TEST_CASE(
     step_result expected;
     on_mesh({1, 1, 1}, [&](const host_mesh& m) {
       auto net = nn::make_model<double>(m, d, o, row_1d);
-      const auto x = nn::local_features<double>(m, d, false);
+      const auto x = graph::local_features<double>(m, d, false);
       nn::objective<double, host> labels(m, d, net.row_blocking());
       dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes});
       expected.loss =
@@ -191,7 +191,7 @@ struct largest_sizes {
 };
 
 largest_sizes sizes_of(const io::dataset& d, const nn::training_options& o, const mesh<host>& m, int epochs) {
-  const auto graph = nn::sampled_graph<double>(m, d, o, nn::propagation_matrix::mean_normalized);
+  const auto graph = nn::sampled_graph<double>(m, d, o, graph::propagation_matrix::mean_normalized);
   sampling::neighbour_sampler<double> draw(graph, {.fanouts = o.mini_batch.fanouts, .seed = o.seed});
   nn::batch_order order(nn::vertices_in(d, io::split_part::train), o.mini_batch.batch, o.seed);
   const blocking rows = blocking::even(d.vertices, m.shape(), nesting::rows);

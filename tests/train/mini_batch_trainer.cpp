@@ -28,7 +28,7 @@ nn::batch_order order_of(const io::dataset& d, const nn::training_options& o) {
 /// The sampler that the trainer of sage has.
 sampling::neighbour_sampler<double> sampler_of(const mesh<host>& alone, const io::dataset& d,
                                                const nn::training_options& o) {
-  return {nn::sampled_graph<double>(alone, d, o, nn::propagation_matrix::mean_normalized),
+  return {nn::sampled_graph<double>(alone, d, o, graph::propagation_matrix::mean_normalized),
           {.fanouts = o.mini_batch.fanouts, .seed = o.seed}};
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("gradients are those of the mean over the batch; a mean of the means o
   const mesh<host> alone(self::world(), mesh_shape{});
   nn::block_steps<double, host> steps(alone, d, o);
   auto sampler = sampler_of(alone, d, o);
-  const auto x = nn::local_features<double>(alone, d, o.raw_features);
+  const auto x = graph::local_features<double>(alone, d, o.raw_features);
   // The roots that are given weigh as so many of `count`.
   const auto add = [&](std::span<const global_index> roots, std::size_t count) {
     sampling::sample<double> s;

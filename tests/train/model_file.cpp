@@ -215,7 +215,7 @@ TEST_CASE("the metadata says what a model computes") {
   o.alpha = 1.0 / 3;
   o.lambda = 0.1;
   o.epsilon = -2.5e-7;
-  o.loops = nn::self_loops::once;
+  o.loops = graph::self_loops::once;
   o.coupling = nn::coupling::decoupled;
   o.raw_features = true;
   o.seed = ~std::uint64_t{0};
@@ -232,7 +232,7 @@ TEST_CASE("the metadata says what a model computes") {
   CHECK(found.options.alpha == o.alpha);
   CHECK(found.options.lambda == o.lambda);
   CHECK(found.options.epsilon == o.epsilon);
-  CHECK(found.options.loops == nn::self_loops::once);
+  CHECK(found.options.loops == graph::self_loops::once);
   CHECK(found.options.coupling == nn::coupling::decoupled);
   CHECK(found.options.aggregation == nn::aggregation::mean);
   CHECK(found.options.raw_features);

@@ -3,7 +3,7 @@
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
-#include "partita/nn/normalization.hpp"
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
@@ -35,10 +35,8 @@ nn::training_options two_layers() {
 class serial_model {
  public:
   explicit serial_model(const nn::training_options& o) : options_(o) {
-    std::vector<triplet<double>> edges;
-    for (std::size_t e = 0; e < data_.edges.size(); ++e)
-      edges.push_back({data_.edges[e].target, data_.edges[e].source, data_.edge_weights[e]});
-    a_ = nn::gcn_normalized(self::world(), data_.vertices, edges);
+    const auto a = graph::gcn_normalized(self::world(), data_);
+    for (const auto& e : a) a_.push_back({e.row, e.col, a.final_value(e.row, e.col, e.value)});
     const std::size_t classes = static_cast<std::size_t>(data_.classes);
     for (const std::size_t width : {hidden, classes}) remembered_.push_back(rows(width));
     kept_ = remembered_;

@@ -47,7 +47,7 @@ io::dataset uneven_graph(global_index n, bool repeats = false) {
 void check_costs(const io::dataset& d, const nn::training_options& o, const policy& p, mesh_shape shape) {
   on_threads(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
-    nn::edge_counts edges(world, d);
+    graph::edge_counts edges(world, d);
     const nn::policy_cost cost = nn::predict_cost<double>(m, edges, o, p);
     const mesh<host> other(world, shape);
     memory::memory_meter& meter = *other.queue().meter();
@@ -71,7 +71,7 @@ void check_costs(const io::dataset& d, const nn::training_options& o, const poli
 
 TEST_CASE("counts say what every policy moves and holds") {
   nn::training_options o, balanced = o;
-  balanced.blocks = nn::vertex_blocks::balanced;
+  balanced.blocks = graph::vertex_blocks::balanced;
   for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12}, [&](const policy& p, mesh_shape shape) {
     check_costs(directed_graph(), o, p, shape);
     check_costs(symmetric_graph(61), o, p, shape);
@@ -131,20 +131,20 @@ TEST_CASE("tiles of several parts are set up") {
 TEST_CASE("one pass serves all blocks that were expected, and others are counted anew") {
   const io::dataset d = uneven_graph(61);
   on_threads(6, [&](const communicator& world) {
-    nn::edge_counts edges(world, d, 2);
+    graph::edge_counts edges(world, d, 2);
     std::vector<mesh<host>> meshes;
     for (const mesh_shape shape : {mesh_shape{6, 1, 1}, mesh_shape{2, 1, 3}, mesh_shape{3, 2, 1}}) {
       meshes.emplace_back(world, shape);
-      if (shape.row != 3) edges.expect(nn::vertex_blocking(meshes.back(), d, {}));
+      if (shape.row != 3) edges.expect(graph::vertex_blocking(meshes.back(), d, {}));
     }
     for (const transfer::side of : {transfer::side::straight, transfer::side::transposed})
       for (const bool loops : {true, false})
         for (const mesh<host>& m : meshes) {
-          const blocking rows = nn::vertex_blocking(m, d, {});
+          const blocking rows = graph::vertex_blocking(m, d, {});
           const layout l = split_3d.sparse;
           const transfer::tile_counts found = edges.tiles(m.shape(), l, rows, of, loops);
           const transfer::tile_counts expected =
-              nn::edge_counts(world, d).tiles(m.shape(), l, rows, of, loops);
+              graph::edge_counts(world, d).tiles(m.shape(), l, rows, of, loops);
           CHECK(found.nonzeros == expected.nonzeros);
           CHECK(found.needed.of_tile == expected.needed.of_tile);
         }

@@ -50,7 +50,7 @@ TEST_CASE("balanced and given blocks of vertices train as even ones") {
                          nn::training_options o = short_run(model, 3);
                          const int rows = m.shape().row;
                          if (balanced)
-                           o.blocks = nn::vertex_blocks::balanced;
+                           o.blocks = graph::vertex_blocks::balanced;
                          else
                            o.block_sizes.assign(static_cast<std::size_t>(rows), 1),
                                o.block_sizes[0] = d.vertices - rows + 1;
@@ -68,7 +68,7 @@ TEST_CASE("what does not fit the graph is refused before the first step") {
     expect_error<shape_error>(base::sentence_of({"the block sizes sum to ", d.vertices - 1,
                                                  ", the graph has ", d.vertices, " vertices"}),
                               [&] { nn::make_model<double>(m, d, o, row_1d); });
-    const nn::graph_operators<double, host> graph(m, d, short_run(), row_1d);
+    const graph::propagation_matrices<double, host> graph(m, d, short_run(), row_1d);
     expect_error<shape_error>("classes, the logits of the model have 9 columns", [&] {
       nn::trainer(m, d, short_run(),
                   nn::convolutions<nn::gcn_conv>(graph.gcn_normalized(), {d.features, 9}, {}));

@@ -213,4 +213,10 @@ TEST_CASE("entry_routing: sorted, the sum of each place has the same bits for ev
   });
 }
 
+TEST_CASE("list_bytes: of an entry as it arrived") {
+  CHECK(transfer::list_bytes<float>(true) == 8 + 4);
+  CHECK(transfer::list_bytes<float>(false) == 8);
+  CHECK(transfer::list_bytes<double>(true) == 8 + 8);
+}
+
 }  // namespace test_entry_routing

@@ -17,12 +17,12 @@ template <class T, class Device>
 class operand {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using passes = local::entry_passes<Device>;
 
   operand(const matrix& x, bool constant = false) : x_(&x), constant_(constant) {}
-  operand(
-      const sparse_rows<T, Device>& x, bool constant = false,
-      std::shared_ptr<local::entry_passes<Device>> passes = std::make_shared<local::entry_passes<Device>>())
-      : x_(&x), constant_(constant), passes_(std::move(passes)) {}
+  operand(const sparse_rows<T, Device>& x, bool constant = false,
+          std::shared_ptr<passes> planned = std::make_shared<passes>())
+      : x_(&x), constant_(constant), passes_(std::move(planned)) {}
   operand(algebra::column_slices<T, Device>& x) : x_(&x), constant_(false) {}
 
   /// A sparse x with the pattern of X in its place, which shares what passes are planned with.
@@ -57,7 +57,7 @@ class operand {
  private:
   std::variant<const matrix*, const sparse_rows<T, Device>*, algebra::column_slices<T, Device>*> x_;
   bool constant_;
-  std::shared_ptr<local::entry_passes<Device>> passes_;
+  std::shared_ptr<passes> passes_;
 };
 
 }  // namespace algebra

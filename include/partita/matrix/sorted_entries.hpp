@@ -269,13 +269,6 @@ class entry_sorter {
 
 }  // namespace detail
 
-/// The most bytes that lists have for one entry of a tile until its block has it, where entries are spread
-/// evenly. Values of 1 are not listed.
-template <class T>
-constexpr std::size_t list_bytes(bool with_values) {
-  return sizeof(global_index) + (with_values ? sizeof(T) : 0);
-}
-
 /// The entries of tile t, of rows x cols, that have arrived, which are then forgotten. Entries at one place
 /// are added in the order of their arrival. Lists are allocated as those of `entries` are.
 template <class T>

@@ -6,10 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/sampling/layer_sampler.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/sampling/walk_sampler.hpp"
-#include "partita/train/graph_data.hpp"
+#include "partita/train/options.hpp"
 
 namespace partita::nn {
 
@@ -17,12 +18,12 @@ namespace partita::nn {
 /// or cut by rows. Collective over the mesh. What travels: see distribute.
 template <class T, class Device>
 sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
-                                 const training_options& options, propagation_matrix of) {
+                                 const training_options& options, graph::propagation_matrix of) {
   const bool cut = options.mini_batch.cut_graph;
   const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
   const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
                               m.queue());
-  const graph_operators<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
+  const graph::propagation_matrices<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
   return sampling::graph<T>(graph.matrix_for(of, true));
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/io/reordered.hpp"
-#include "partita/train/graph_data.hpp"
+#include "partita/train/options.hpp"
 
 namespace partita::nn {
 

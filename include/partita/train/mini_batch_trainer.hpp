@@ -175,7 +175,7 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       data_(data),
       options_(options),
       policy_(p),
-      home_{vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
+      home_{graph::vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
       steps_(alone_, data, options),
       optimizer_(options.learning_rate),
@@ -183,7 +183,7 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
   const mini_batch_options& how = options.mini_batch;
   const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
   sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
-                          steps_.named().multiplies_with != propagation_matrix::mean_normalized,
+                          steps_.named().multiplies_with != graph::propagation_matrix::mean_normalized,
                           vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
   if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
   result_.placement = how.placement;

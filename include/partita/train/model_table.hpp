@@ -13,15 +13,6 @@
 
 namespace partita::nn {
 
-/// The matrix made of A that a model multiplies with.
-enum class propagation_matrix : std::uint8_t {
-  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2; see nn::self_loops
-  mean_normalized,  ///< the weighted mean over in-neighbours
-  weighted_self,    ///< A + (1 + epsilon) I
-  self_loops,       ///< A + I
-  whole_rows        ///< A, its columns not cut
-};
-
 /// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
 /// for a model that cannot be trained on blocks), and whether after the block.
 struct first_layer {
@@ -34,7 +25,7 @@ struct model_row {
   std::string_view name;
   nn::coupling coupling = nn::coupling::coupled;
   nn::aggregation aggregation = nn::aggregation::mean;
-  propagation_matrix multiplies_with = propagation_matrix::gcn_normalized;
+  graph::propagation_matrix multiplies_with = graph::propagation_matrix::gcn_normalized;
   first_layer on_blocks = {};
   bool on_stages = false;         ///< whether its layers can be cut into stages; see pipeline_trainer
   int convolutions = 0;           ///< unless options.layers says otherwise; 0: as many as `hidden` implies
@@ -66,21 +57,21 @@ inline constexpr model_row model_rows[] = {
      .on_stages = true,
      .options = "hidden layers coupling self-loops dropout exchange-chunks"},
     {.name = "sage",
-     .multiplies_with = propagation_matrix::mean_normalized,
+     .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_blocks = {2, true},
      .on_stages = true,
      .options = "hidden layers coupling aggregation dropout exchange-chunks"},
     {.name = "sage",
      .aggregation = aggregation::max,
-     .multiplies_with = propagation_matrix::whole_rows,
+     .multiplies_with = graph::propagation_matrix::whole_rows,
      .options = "hidden layers coupling aggregation dropout"},
     {.name = "gin",
-     .multiplies_with = propagation_matrix::weighted_self,
+     .multiplies_with = graph::propagation_matrix::weighted_self,
      .on_blocks = {1, true},
      .on_stages = true,
      .options = "hidden layers epsilon dropout exchange-chunks"},
     {.name = "gat",
-     .multiplies_with = propagation_matrix::self_loops,
+     .multiplies_with = graph::propagation_matrix::self_loops,
      .on_blocks = {1, false},
      .options = "hidden layers coupling heads last-heads dropout"},
     {.name = "sgc", .options = "hops split-chunks self-loops exchange-chunks"},
@@ -90,7 +81,7 @@ inline constexpr model_row model_rows[] = {
      .convolutions = 8,
      .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange-chunks"},
     {.name = "resgcn",
-     .multiplies_with = propagation_matrix::mean_normalized,
+     .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_stages = true,
      .convolutions = 8,
      .options = "hidden layers dropout exchange-chunks"},
@@ -99,11 +90,11 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers coupling split-chunks self-loops dropout exchange-chunks"},
     {.name = "sage",
      .coupling = coupling::decoupled,
-     .multiplies_with = propagation_matrix::mean_normalized,
+     .multiplies_with = graph::propagation_matrix::mean_normalized,
      .options = "hidden layers coupling split-chunks dropout exchange-chunks"},
     {.name = "gat",
      .coupling = coupling::decoupled,
-     .multiplies_with = propagation_matrix::self_loops,
+     .multiplies_with = graph::propagation_matrix::self_loops,
      .options = "hidden layers coupling heads dropout"},
 };
 

@@ -6,11 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/nn/conv/gin.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sage_max.hpp"
 #include "partita/nn/models.hpp"
+#include "partita/train/model_table.hpp"
 #include "partita/train/trainer.hpp"
 
 namespace partita::nn {
@@ -148,7 +150,7 @@ template <class T, class Device>
 nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
-  const auto a = graph_operators<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
+  const auto a = graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 

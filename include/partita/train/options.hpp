@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
+#include "partita/graph/matrix_options.hpp"
 #include "partita/nn/builder.hpp"
-#include "partita/nn/normalization.hpp"
 #include "partita/sampling/placement.hpp"
 
 namespace partita::nn {
@@ -25,12 +25,6 @@ enum class coupling : std::uint8_t {
 
 /// How sage aggregates over neighbours.
 enum class aggregation : std::uint8_t { mean, max };
-
-/// How vertices are partitioned into blocks when no sizes are given.
-enum class vertex_blocks : std::uint8_t {
-  even,
-  balanced  ///< nearly equal numbers of in-edges
-};
 
 /// What a batch's roots are sampled with; see partita/sampling/.
 enum class batch_sampler : std::uint8_t {
@@ -127,7 +121,7 @@ struct training_options {
   recomputation recompute = recomputation::never;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   /// Of gcn, sgc, appnp and gcnii: what A + I is where vertices have loops already.
-  self_loops loops = self_loops::sum;
+  graph::self_loops loops = graph::self_loops::sum;
   int epochs = 200;
   double learning_rate = 0.01;
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
@@ -135,13 +129,15 @@ struct training_options {
   double dropout = 0.5;
   bool raw_features = false;   ///< otherwise scaled by 1 / their row sum, if none in all rows is negative
   global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
-  vertex_blocks blocks = vertex_blocks::even;
+  graph::vertex_blocks blocks = graph::vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
   /// Whether A = A^T, where the edges have been checked and that is known; otherwise both is done.
   std::optional<bool> symmetric = {};
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
   pipeline_options pipeline = {};
+
+  operator graph::matrix_options() const { return {blocks, block_sizes, loops, epsilon, symmetric}; }
 };
 
 /// More hops than any network has: what asks for more is a mistake.

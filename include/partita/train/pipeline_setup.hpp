@@ -48,9 +48,9 @@ sampling::graph<T> graph_in_chunks(const mesh<Device>& m, const chunked_vertices
   for (int r = 0; r < m.size(); ++r)
     options.block_sizes.push_back(chunks.rows().block(vertex_rows.rows, m.shape().at(r)).size());
   const mesh<Device> by_rows(m.world(), {m.size(), 1, 1}, m.queue());
-  const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
+  const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
   return sampling::graph<T>(
-      graph_operators<T, Device>(by_rows, chunks.data(), options, row_1d).matrix_for(of, true));
+      graph::propagation_matrices<T, Device>(by_rows, chunks.data(), options, row_1d).matrix_for(of, true));
 }
 
 }  // namespace partita::nn

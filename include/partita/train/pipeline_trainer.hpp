@@ -179,7 +179,7 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
 template <class T, class Device>
 void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const policy& p) {
   const pipeline_options& how = options_.pipeline;
-  const blocking rows = vertex_blocking(*of_stage_, data, options_);
+  const blocking rows = graph::vertex_blocking(*of_stage_, data, options_);
   if (how.chunk_count() > data.vertices)
     base::throw_error<error>({how.chunk_count(), " chunks of ", data.vertices, " vertices"});
   const auto chunks =

@@ -2,14 +2,11 @@
 #pragma once
 /// What training would cost under a policy, asked before the graph is distributed.
 
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "partita/matrix/sorted_entries.hpp"
-#include "partita/train/edge_counts.hpp"
+#include "partita/graph/edge_counts.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita::nn {
@@ -18,68 +15,51 @@ namespace partita::nn {
 /// exchange, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
-  const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
-  return of != propagation_matrix::self_loops && of != propagation_matrix::whole_rows;
+  const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
+  return of != graph::propagation_matrix::self_loops && of != graph::propagation_matrix::whole_rows;
 }
 
 namespace detail {
 
-/// How the values of a propagation matrix are stored where they can be factors.
-inline local::value_form form_of(propagation_matrix of, transfer::side side) {
+/// The values of a propagation matrix, or of its transpose, where each is stored once.
+inline transfer::counted_values values_of(graph::propagation_matrix of, transfer::side side,
+                                          const graph::edge_counts& edges, const training_options& options) {
+  using graph::propagation_matrix;
   const bool both = of == propagation_matrix::gcn_normalized,
-             mean = of == propagation_matrix::mean_normalized, straight = side == transfer::side::straight;
-  return {true, both || (mean && straight), both || (mean && !straight)};
+             mean = of == propagation_matrix::mean_normalized;
+  const bool ones =
+      !edges.is_weighted() && (mean || (!edges.has_added_loops() &&
+                                        (of != propagation_matrix::weighted_self || options.epsilon == 0)));
+  return {ones, both || (mean && side == transfer::side::straight),
+          both || (mean && side == transfer::side::transposed)};
 }
 
-/// This rank's tiles of a propagation matrix, or of the transpose, without entries; null when some rank's
-/// tiles would have more entries than mesh::tile_entries(). Collective over the mesh. What travels: see
-/// edge_counts::tiles.
+/// The matrix that propagation_matrices::matrix_for makes, without entries; nothing where counts do not
+/// suffice: for models that read entries when they are constructed, and for tiles of several parts.
 template <class T, class Device>
-std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, const policy& p,
-                                                           const blocking& rows, edge_counts& edges,
-                                                           const training_options& options,
-                                                           propagation_matrix matrix, transfer::side of) {
-  const bool mean = matrix == propagation_matrix::mean_normalized;
-  transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, of, !mean);
-  const global_index nonzeros =
-      std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
-  if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
-  local::tile_shape shape;
-  shape.rows =
-      base::to_local(rows.block(p.sparse.rows, m.at()).size(), "the number of rows of a sparse block");
-  for (const interval c : partition::tile_columns(p.sparse, rows, m.at()))
-    shape.widths.push_back(base::to_local(c.size(), "the number of columns of a sparse tile"));
-  shape.nonzeros = static_cast<std::size_t>(nonzeros);
-  shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
-  shape.form = form_of(matrix, of);
-  const bool ones = !edges.is_weighted() &&
-                    (mean || (!edges.has_added_loops() &&
-                              (matrix != propagation_matrix::weighted_self || options.epsilon == 0)));
-  if (!local::reads_factors(m.queue()) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
-  return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), std::move(counts.needed));
-}
-
-/// The matrix that graph_operators::matrix_for makes, without entries; nothing where counts do not suffice:
-/// for models that read entries when they are constructed, and for tiles of several parts.
-template <class T, class Device>
-std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, edge_counts& edges,
+std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m,
+                                                                graph::edge_counts& edges,
                                                                 const training_options& options,
-                                                                const policy& p, propagation_matrix of) {
+                                                                const policy& p,
+                                                                graph::propagation_matrix of) {
   if (!is_counted<T, Device>(options)) return {};
-  const blocking rows = vertex_blocking(m, edges.data(), options);
-  const bool mean = of == propagation_matrix::mean_normalized;
-  const auto forward = counted_tiles<T>(m, p, rows, edges, options, of, transfer::side::straight);
-  const auto backward = !mean && edges.is_symmetric()
-                            ? forward
-                            : counted_tiles<T>(m, p, rows, edges, options, of, transfer::side::transposed);
+  const blocking rows = graph::vertex_blocking(m, edges.data(), options);
+  const bool mean = of == graph::propagation_matrix::mean_normalized;
+  const auto tiles = [&](transfer::side side) {
+    transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, side, !mean);
+    return transfer::counted_tiles<T>(m, p.sparse, rows, std::move(counts),
+                                      values_of(of, side, edges, options));
+  };
+  const auto forward = tiles(transfer::side::straight);
+  const auto backward = !mean && edges.is_symmetric() ? forward : tiles(transfer::side::transposed);
   if (forward == nullptr || backward == nullptr) return {};
   return sparse<T, dynamic_layout, Device>(m, p.sparse, p.dense, rows, rows, forward, backward);
 }
 
 /// A model as make_model makes it, which is only asked what it moves.
 template <class T, class Device>
-nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, const training_options& options,
-                                  const policy& p) {
+nn::model<T, Device> unread_model(const mesh<Device>& m, graph::edge_counts& edges,
+                                  const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const auto a = counted_matrix<T>(m, edges, options, p, named.multiplies_with);
   if (!a) return make_model<T>(m, edges.data(), options, p);
@@ -94,7 +74,7 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, con
 template <class T, class Device>
 over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  graph::edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   const auto net = detail::unread_model<T>(m, edges, options, p);
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
@@ -109,7 +89,7 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 /// `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the
 /// graph.
 template <class T, class Device>
-policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
+policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
   memory::memory_meter& meter = *m.queue().meter();
@@ -121,13 +101,13 @@ policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const traini
   return {.words = summarize(m.world(), set_up.predicted().words),
           .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
           .list_bytes = entries / m.shape().size(p.sparse.used()) *
-                        static_cast<global_index>(local::list_bytes<T>(!data.edge_weights.empty()))};
+                        static_cast<global_index>(transfer::list_bytes<T>(!data.edge_weights.empty()))};
 }
 /// As above for one policy.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  graph::edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   return predict_cost<T>(m, edges, options, p);
 }
 

@@ -46,8 +46,8 @@ template <class T, class Device>
 model<T, Device> predictor<T, Device>::made(const mesh<Device>& m, const io::dataset& data,
                                             const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
-  const bool one_way = named.multiplies_with != propagation_matrix::self_loops;
-  const auto a = graph_operators<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
+  const bool one_way = named.multiplies_with != graph::propagation_matrix::self_loops;
+  const auto a = graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 

@@ -7,7 +7,7 @@
 #include "partita/nn/gradient_check.hpp"
 #include "partita/nn/sparse_adam.hpp"
 #include "partita/train/epochs.hpp"
-#include "partita/train/graph_data.hpp"
+#include "partita/train/feature_matrix.hpp"
 #include "partita/train/objective.hpp"
 
 namespace partita::nn {

@@ -215,6 +215,13 @@ int host_threads(const device_queue<Device>& q) {
     return 1;
 }
 
+/// The most bytes that lists have for one entry of a tile until its block has it, where entries are spread
+/// evenly. Values of 1 are not listed.
+template <class T>
+constexpr std::size_t list_bytes(bool with_values) {
+  return sizeof(global_index) + (with_values ? sizeof(T) : 0);
+}
+
 /// This rank's entries of A, or of A^T, in layout `l` on a mesh of this shape, from the entries of all ranks:
 /// any forward range of triplets inside the matrix. Collective over `world`. What travels: the number of
 /// slices; for each slice of a rank's entries, the number of entries for each tile, and each

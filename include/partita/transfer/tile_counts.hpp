@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/partition/block_finder.hpp"
+#include "partita/transfer/scaled_pattern.hpp"
 
 namespace partita::transfer {
 
@@ -180,5 +182,32 @@ class entry_counts {
   detail::column_sets named_;
   std::vector<global_index> nonzeros_;
 };
+
+/// What the values of counted entries are: all `ones`, on this rank, or such with a factor for each row or
+/// column or both.
+struct counted_values {
+  bool ones = false, row_factors = false, column_factors = false;
+};
+
+/// This rank's tiles as distribute makes them, in a layout that cuts rows and columns at these blocks,
+/// without entries; null when some rank's tiles would have more entries than mesh::tile_entries(). Collective
+/// over the mesh. What travels: an all-reduce of one element, and see takes_factors.
+template <class T, class Device>
+std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, layout l,
+                                                           const blocking& blocks, tile_counts counts,
+                                                           counted_values values) {
+  const global_index nonzeros =
+      std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
+  if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
+  local::tile_shape shape;
+  shape.rows = base::to_local(blocks.block(l.rows, m.at()).size(), "the number of rows of a sparse block");
+  for (const interval c : partition::tile_columns(l, blocks, m.at()))
+    shape.widths.push_back(base::to_local(c.size(), "the number of columns of a sparse tile"));
+  shape.nonzeros = static_cast<std::size_t>(nonzeros);
+  shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
+  shape.form = {true, values.row_factors, values.column_factors};
+  if (!local::reads_factors(m.queue()) || !takes_factors(m, shape, values.ones)) shape.form = {};
+  return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), std::move(counts.needed));
+}
 
 }  // namespace partita::transfer

@@ -15,15 +15,16 @@
 #include "partita/base/triplet.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/transfer/entry_rows.hpp"
 #include "partita/transfer/scaled_pattern.hpp"
 
-namespace partita::nn {
+namespace partita::graph {
 
 /// This rank's entries of A + w I, where A(v, u) is the weight of the edge from u to v: a range of triplets
 /// for distribute, which makes of them R (A + w I) C with diagonal R and C. It refers to the dataset, which
 /// must outlive it.
 template <class T>
-class graph_entries {
+class matrix_entries {
  public:
   /// The diagonal of R or C (n); null for I.
   using scale = std::shared_ptr<const std::vector<double>>;
@@ -31,14 +32,14 @@ class graph_entries {
   using loop_marks = std::shared_ptr<const std::vector<std::uint8_t>>;
 
   /// Edges, and vertices with loops, are shared by the ranks of `world` in equal parts. Local.
-  graph_entries(const communicator& world, const io::dataset& data)
+  matrix_entries(const communicator& world, const io::dataset& data)
       : data_(&data),
         edges_(comm::share_of(static_cast<global_index>(data.edges.size()), world.rank(), world.size())),
         shares_{world.rank(), world.size()} {}
 
   /// The same entries in another precision.
   template <class U>
-  explicit graph_entries(const graph_entries<U>& other)
+  explicit matrix_entries(const matrix_entries<U>& other)
       : data_(other.data_),
         edges_(other.edges_),
         loops_(other.loops_),
@@ -53,8 +54,8 @@ class graph_entries {
 
   const io::dataset& graph() const { return *data_; }
   /// The same of A + `weight` I; vertices in `there` keep the loops that they have: theirs are of weight 0.
-  graph_entries with_loops(double weight, loop_marks there = nullptr) const {
-    graph_entries result = *this;
+  matrix_entries with_loops(double weight, loop_marks there = nullptr) const {
+    matrix_entries result = *this;
     result.loops_there_ = std::move(there);
     result.loops_of_all_ = data_->vertices;
     result.loops_ = comm::share_of(data_->vertices, shares_.rank, shares_.of);
@@ -62,21 +63,21 @@ class graph_entries {
     return result;
   }
   /// The same where each edge has weight 1.
-  graph_entries unweighted() const {
-    graph_entries result = *this;
+  matrix_entries unweighted() const {
+    matrix_entries result = *this;
     result.weighted_ = false;
     return result;
   }
-  graph_entries scaled(scale rows, scale cols) const {
-    graph_entries result = *this;
+  matrix_entries scaled(scale rows, scale cols) const {
+    matrix_entries result = *this;
     result.row_scale_ = std::move(rows);
     result.col_scale_ = std::move(cols);
     return result;
   }
 
   /// The same, of which distribute may store R and C in the place of values, see transfer::scaled_pattern.
-  graph_entries as_factors() const {
-    graph_entries result = *this;
+  matrix_entries as_factors() const {
+    matrix_entries result = *this;
     result.as_factors_ = true;
     return result;
   }
@@ -137,10 +138,10 @@ class graph_entries {
     friend auto operator<=>(const iterator& a, const iterator& b) { return a.k_ <=> b.k_; }
 
    private:
-    friend class graph_entries;
-    iterator(const graph_entries* entries, difference_type k) : entries_(entries), k_(k) {}
+    friend class matrix_entries;
+    iterator(const matrix_entries* entries, difference_type k) : entries_(entries), k_(k) {}
 
-    const graph_entries* entries_ = nullptr;
+    const matrix_entries* entries_ = nullptr;
     difference_type k_ = 0;
   };
 
@@ -149,7 +150,7 @@ class graph_entries {
 
  private:
   template <class>
-  friend class graph_entries;
+  friend class matrix_entries;
   struct share {
     int rank, of;
   };
@@ -179,7 +180,7 @@ class graph_entries {
 
 /// Whether each vertex has an edge to itself (n), on every rank; null if none has. Collective. What travels:
 /// an all-reduce of n bytes.
-inline graph_entries<double>::loop_marks marked_loops(const communicator& world, const io::dataset& data) {
+inline matrix_entries<double>::loop_marks marked_loops(const communicator& world, const io::dataset& data) {
   auto marks = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(data.vertices), 0);
   const interval mine =
       comm::share_of(static_cast<global_index>(data.edges.size()), world.rank(), world.size());
@@ -192,18 +193,26 @@ inline graph_entries<double>::loop_marks marked_loops(const communicator& world,
   return marks;
 }
 
+/// How sums over a graph are made.
+struct summation {
+  int threads = 1;            ///< of each rank
+  bool reproducible = false;  ///< with the same bits for every number of ranks
+};
+
 /// The sums of the rows of A + w I (n), of all ranks' entries, on every rank. Collective. What travels: an
-/// all-reduce of n elements.
+/// all-reduce of n elements; for reproducible sums of weights also each entry, to one rank.
 template <class T>
-std::vector<double> row_sums(const communicator& world, global_index n, const graph_entries<T>& entries,
-                             int threads = 1) {
+std::vector<double> weighted_degrees(const communicator& world, const matrix_entries<T>& entries,
+                                     const summation& how = {}) {
+  const global_index n = entries.graph().vertices;
+  if (how.reproducible && !entries.has_ones()) return transfer::ordered_row_sums(world, n, entries);
   const auto summed = [&]<class Sum>(Sum) {
     std::vector<Sum> sums(static_cast<std::size_t>(n), 0);
-    transfer::add_by_row(entries, sums, threads);
+    transfer::add_by_row(entries, sums, how.threads);
     world.all_reduce(sums);
     return std::vector<double>(sums.begin(), sums.end());
   };
   return entries.has_ones() ? summed(local_index{}) : summed(double{});
 }
 
-}  // namespace partita::nn
+}  // namespace partita::graph

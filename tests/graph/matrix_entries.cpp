@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // R (A + w I) C from a graph's edges, against dense matrices, and what is counted and summed over edges.
-#include "partita/train/graph_entries.hpp"
+#include "partita/graph/matrix_entries.hpp"
 
+#include "partita/graph/duplicate_edges.hpp"
+#include "partita/graph/features.hpp"
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/sampling/graph.hpp"
-#include "partita/train/edge_rows.hpp"
-#include "partita/train/graph_data.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 
-namespace test_graph_entries {
+namespace test_matrix_entries {
 
 using namespace test_support;
-using entries_of_graph = nn::graph_entries<double>;
+using entries_of_graph = graph::matrix_entries<double>;
 
 constexpr global_index n = 17;
 
@@ -77,7 +78,7 @@ void check_near(const dense_values& got, const dense_values& expected) {
 
 constexpr auto rank_counts_tried = {1, 2, 3, 4, 6, 8, 9, 12};
 
-TEST_CASE("graph_entries: R (A + w I) C, on any number of ranks") {
+TEST_CASE("matrix_entries: R (A + w I) C, on any number of ranks") {
   const auto r = diagonal(0.5), c = diagonal(-1);
   for (const bool weighted : {true, false}) {
     const io::dataset data = repeated_graph(weighted);
@@ -102,11 +103,11 @@ TEST_CASE("graph_entries: R (A + w I) C, on any number of ranks") {
   }
 }
 
-TEST_CASE("graph_entries: another precision, and its range") {
+TEST_CASE("matrix_entries: another precision, and its range") {
   const io::dataset data = repeated_graph(true);
   on_threads(3, [&](const communicator& world) {
     const auto a = entries_of_graph(world, data).with_loops(0.1).scaled(diagonal(0.1), nullptr);
-    const nn::graph_entries<float> narrow(a);
+    const graph::matrix_entries<float> narrow(a);
     REQUIRE(std::distance(narrow.begin(), narrow.end()) == a.end() - a.begin());
     for (std::ptrdiff_t k = 0; k < a.end() - a.begin(); ++k) {
       const triplet<double> wide = a.begin()[k];
@@ -123,7 +124,9 @@ TEST_CASE("graph_entries: another precision, and its range") {
   });
 }
 
-TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bits on any number of ranks") {
+TEST_CASE(
+    "weighted_degrees: row sums of the dense matrix; reproducible ones have the same bits on any number of "
+    "ranks") {
   for (const bool weighted : {true, false}) {
     const io::dataset data = repeated_graph(weighted);
     for (const double w : {0.0, 1.0, 0.3}) {
@@ -135,8 +138,8 @@ TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bit
         on_threads(ranks, [&](const communicator& world) {
           const entries_of_graph entries =
               w == 0 ? entries_of_graph(world, data) : entries_of_graph(world, data).with_loops(w);
-          check_near(nn::row_sums(world, n, entries), expected);
-          const std::vector<double> sums = nn::reproducible_row_sums(world, n, entries);
+          check_near(graph::weighted_degrees(world, entries), expected);
+          const std::vector<double> sums = graph::weighted_degrees(world, entries, {.reproducible = true});
           check_near(sums, expected);
           if (ranks == 1) alone = sums;
           CHECK(sums == alone);
@@ -145,7 +148,7 @@ TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bit
   }
 }
 
-TEST_CASE("repeated_edges: every edge but the first of its place") {
+TEST_CASE("duplicate_edges: every edge but the first of its place") {
   io::dataset none = directed_graph(n), empty;
   empty.vertices = 3;
   io::dataset few = empty;
@@ -155,10 +158,10 @@ TEST_CASE("repeated_edges: every edge but the first of its place") {
   for (std::size_t e = 0; e < none.edges.size(); e += 2) expected += 3;
   for (const int ranks : rank_counts_tried)
     on_threads(ranks, [&](const communicator& world) {
-      CHECK(nn::repeated_edges(world, none) == 0);
-      CHECK(nn::repeated_edges(world, empty) == 0);
-      CHECK(nn::repeated_edges(world, few, 2) == 3);
-      CHECK(nn::repeated_edges(world, many, 3) == expected);
+      CHECK(graph::duplicate_edges(world, none) == 0);
+      CHECK(graph::duplicate_edges(world, empty) == 0);
+      CHECK(graph::duplicate_edges(world, few, {.threads = 2}) == 3);
+      CHECK(graph::duplicate_edges(world, many, {.threads = 3}) == expected);
     });
 }
 
@@ -169,9 +172,9 @@ TEST_CASE("features are divided by their row sums only where none of all rows is
     data.vertex_features = std::move(table);
     dense_values found, columns;
     on_mesh({1, 1, 1}, [&](const host_mesh& m) {
-      const auto x = nn::local_features<double>(m, data, raw);
+      const auto x = graph::local_features<double>(m, data, raw);
       found.assign(x.values().begin(), x.values().end());
-      const auto y = nn::local_feature_columns<double>(m, data, raw);
+      const auto y = graph::local_feature_columns<double>(m, data, raw);
       columns.assign(y.values().begin(), y.values().end());
     });
     CHECK(found == columns);
@@ -193,12 +196,14 @@ TEST_CASE("features are divided by their row sums only where none of all rows is
   CHECK(scaled_features(io::feature_table(std::move(sparse)), false) == dense_values{1, 0, 0, 1});
 }
 
-using propagation = nn::propagation_matrix;
+using propagation = graph::propagation_matrix;
 
 /// Whether the matrix for `of` stores factors, on every mesh; its values are those with weights of 1.
 bool stores_factors(const host_mesh& m, const policy& p, io::dataset data, propagation of,
-                    const nn::training_options& options = {}) {
-  const auto made_by = [&] { return nn::graph_operators<double, host>(m, data, options, p).matrix_for(of); };
+                    const graph::matrix_options& options = {}) {
+  const auto made_by = [&] {
+    return graph::propagation_matrices<double, host>(m, data, options, p).matrix_for(of);
+  };
   const auto a = made_by();
   data.edge_weights.edit().assign(data.edges.size(), 1.0);
   const auto b = made_by();
@@ -211,23 +216,33 @@ bool stores_factors(const host_mesh& m, const policy& p, io::dataset data, propa
   return a.local()->form.factored;
 }
 
+/// A propagation matrix that is normalised, row-major, as its formula says.
+dense_values normalised(const io::dataset& data, propagation of, graph::self_loops loops) {
+  dense_values a = dense_sum(data, true, 0);
+  const bool mean = of == propagation::mean_normalized;
+  std::vector<bool> there(static_cast<std::size_t>(n), false);
+  for (const io::edge& e : data.edges)
+    if (e.source == e.target) there[static_cast<std::size_t>(e.source)] = true;
+  for (global_index v = 0; v < n && !mean; ++v)
+    if (loops == graph::self_loops::sum || !there[static_cast<std::size_t>(v)]) a[place(v, v)] += 1;
+  const auto scale = std::make_shared<dense_values>();
+  for (global_index i = 0; i < n; ++i) {
+    double sum = 0;
+    for (global_index j = 0; j < n; ++j) sum += a[place(i, j)];
+    scale->push_back(sum > 0 ? mean ? 1 / sum : 1 / std::sqrt(sum) : 0);
+  }
+  return scaled(std::move(a), scale, mean ? nullptr : scale);
+}
+
 TEST_CASE("propagation matrices are those of the loops and weights that are asked for") {
   for (const bool weighted : {false, true}) {
     const io::dataset data = repeated_graph(weighted);
-    std::vector<triplet<double>> edges;
-    for (std::size_t e = 0; e < data.edges.size(); ++e)
-      edges.push_back({data.edges[e].target, data.edges[e].source, weighted ? data.edge_weights[e] : 1});
-    const auto summed = [&](const std::vector<triplet<double>>& entries) {
-      dense_values a(static_cast<std::size_t>(n * n), 0);
-      for (const auto& e : entries) a[place(e.row, e.col)] += e.value;
-      return a;
-    };
     for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{3, 1, 1}})
       on_mesh(shape, [&](const host_mesh& m) {
-        const auto check = [&](propagation of, nn::self_loops loops, const dense_values& expected) {
-          nn::training_options o;
+        const auto check = [&](propagation of, graph::self_loops loops) {
+          graph::matrix_options o;
           o.loops = loops;
-          const auto a = nn::graph_operators<double, host>(m, data, o, row_1d).matrix_for(of);
+          const auto a = graph::propagation_matrices<double, host>(m, data, o, row_1d).matrix_for(of);
           const sampling::graph<double> rows(a);
           dense_values found(static_cast<std::size_t>(n * n), 0);
           for (global_index v = rows.row_range().begin; v < rows.row_range().end; ++v)
@@ -236,13 +251,11 @@ TEST_CASE("propagation matrices are those of the loops and weights that are aske
               found[place(v, rows.columns()[e])] = rows.values()[e];
             }
           m.world().all_reduce(found);
-          check_near(found, expected);
+          check_near(found, normalised(data, of, loops));
         };
-        for (const auto loops : {nn::self_loops::sum, nn::self_loops::once})
-          check(propagation::gcn_normalized, loops,
-                summed(nn::gcn_normalized(self::world(), n, edges, loops)));
-        check(propagation::mean_normalized, nn::self_loops::sum,
-              summed(nn::mean_normalized(self::world(), n, edges)));
+        for (const auto loops : {graph::self_loops::sum, graph::self_loops::once})
+          check(propagation::gcn_normalized, loops);
+        check(propagation::mean_normalized, graph::self_loops::sum);
       });
   }
 }
@@ -260,7 +273,7 @@ TEST_CASE("propagation matrices without weights and repeated edges store no valu
   edges.erase(std::ranges::unique(edges).begin(), edges.end());
   once.edge_weights.edit().clear();
   weighted.edge_weights.edit().assign(weighted.edges.size(), 2.0);
-  nn::training_options shifted;
+  graph::matrix_options shifted;
   shifted.epsilon = 0.5;
   for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 2, 1}, mesh_shape{3, 1, 1}})
     on_mesh(shape, [&](const host_mesh& m) {
@@ -271,10 +284,10 @@ TEST_CASE("propagation matrices without weights and repeated edges store no valu
         CHECK(!stores_factors(m, p, repeated, of));
       }
       CHECK(!stores_factors(m, p, once, propagation::weighted_self, shifted));
-      const nn::graph_operators<double, host> of_weights(m, weighted, {}, p);
+      const graph::propagation_matrices<double, host> of_weights(m, weighted, {}, p);
       CHECK(!of_weights.gcn_normalized().local()->form.factored);
       CHECK(!of_weights.matrix_for(propagation::mean_normalized).local()->form.factored);
     });
 }
 
-}  // namespace test_graph_entries
+}  // namespace test_matrix_entries

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "partita/train/graph_entries.hpp"
+#include "partita/graph/matrix_entries.hpp"
 #include "partita/transfer/entry_checks.hpp"
 #include "partita/transfer/entry_routing.hpp"
 #include "partita/transfer/tile_counts.hpp"
 
-namespace partita::nn {
+namespace partita::graph {
 
 /// Counts of the edges of a graph; each rank reads its share of them. Edges that repeat another one count
 /// each time. It refers to the dataset, which must outlive it. Collective over `world`, whose ranks have the
@@ -99,7 +99,7 @@ class edge_counts {
   communicator world_;
   const io::dataset* data_;
   int threads_;
-  graph_entries<double> entries_;
+  matrix_entries<double> entries_;
   mutable std::optional<bool> symmetric_;
   std::vector<global_index> cuts_;
   mutable bool has_added_loops_ = false;
@@ -107,4 +107,4 @@ class edge_counts {
   std::optional<transfer::entry_counts> straight_, transposed_;
 };
 
-}  // namespace partita::nn
+}  // namespace partita::graph
