@@ -52,21 +52,18 @@ global_index repeated_edges(const communicator& world, const Dataset& data, int 
 }
 
 /// row_sums with the same bits for every number of ranks: each row is summed on one rank, by ascending
-/// columns. Collective over `world`. What travels: each entry, to one rank; an all-reduce of n elements.
+/// columns. Collective over `world`. What travels: each entry, to one rank; an all-gather of n elements.
 template <std::same_as<double> T>
 std::vector<T> reproducible_row_sums(const communicator& world, global_index n,
                                      const graph_entries<T>& entries) {
   if (entries.has_ones()) return row_sums(world, n, entries);
   std::vector<double> sums;
-  const interval rows = detail::for_edge_tiles(world, n, entries, {.sorted = true}, [&](const auto& tile) {
+  detail::for_edge_tiles(world, n, entries, {.sorted = true}, [&](const auto& tile) {
     sums.resize(tile.begins.size() - 1);
     for (const auto& s : tile.segments)
       for (std::size_t e = 0; e < s.places.size(); ++e) sums[local::row_of_place(s.places[e])] += s.value(e);
   });
-  std::vector<double> all(static_cast<std::size_t>(n), 0);
-  std::copy(sums.begin(), sums.end(), all.begin() + rows.begin);
-  world.all_reduce(all);
-  return all;
+  return world.all_gather(sums, world.all_gather(std::ssize(sums)));
 }
 
 }  // namespace partita::nn
