@@ -32,6 +32,23 @@ TEST_CASE("a label that is no class has no place in a confusion matrix") {
                        doctest::Contains("vertex 1 has label 7 of 2 classes"), error);
 }
 
+TEST_CASE("labels of other rows have no place in a confusion matrix") {
+  const auto m = alone();
+  const matrix z = from(m, {2, 2}, {1, 0, 0, 1});
+  const blocking one = blocking::even(1, m.shape(), nesting::rows);
+  CHECK_THROWS_WITH_AS(algebra::confusion(z, labels_of(m, one, {0})),
+                       doctest::Contains("labels of 1 rows were given for logits of 2 x 2"), shape_error);
+}
+
+TEST_CASE("a counted logit that is not a number has no place in a confusion matrix, on any rank") {
+  expect_error<error>({2, 1, 1}, "those of 1 counted vertices are not", [](const host_mesh& m) {
+    const auto z = generate<vertex_rows, double>(m, {5, 2}, [](global_index i, global_index) {
+      return i < 2 ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+    });
+    (void)algebra::confusion(z, labels_of(m, z.row_blocking(), {0, -1, 1, 1, 0}));
+  });
+}
+
 TEST_CASE("an area under a ROC curve, by hand, with equal logits") {
   const auto m = alone();
   const matrix z = from(m, {5, 2}, {1, 0, 2, 0, 2, 0, 3, 0, 9, 9}),

@@ -6,6 +6,7 @@
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/row_chunks.hpp"
 #include "partita/algebra/sddmm.hpp"
+#include "partita/algebra/vectors.hpp"
 #include "support/spmm_problems.hpp"
 #include "support/summing.hpp"
 
@@ -61,6 +62,14 @@ TEST_CASE("a verb that does not know of reproducible meshes is refused where it 
     try_all(self::world(), how);
     on_threads(3, [&](const communicator& world) { try_all(world, how); });
   }
+}
+
+TEST_CASE("a norm is refused by its name") {
+  const mesh<host> m(self::world(), {}, summing(summation::reproducible));
+  const matrix x(m, {4, 3});
+  dense<double, replicated, host> norms(m, {1, 3});
+  expect_error<error>("norm is not available on a reproducible mesh", [&] { (void)norm(x); });
+  expect_error<error>("norm is not available on a reproducible mesh", [&] { norm(x, norms); });
 }
 
 TEST_CASE(

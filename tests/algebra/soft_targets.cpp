@@ -118,6 +118,16 @@ TEST_CASE("options without a meaning are refused by what is wrong") {
   says({.class_weights = {0, 0, 0}}, "together have weight 0");
   CHECK_THROWS_WITH_AS(algebra::class_counts(m, blocking::even(4, m.shape(), nesting::rows), 2, label_of),
                        doctest::Contains("vertex 0 has label 2 of 2 classes"), error);
+  CHECK_THROWS_WITH_AS(algebra::class_counts(m, blocking::even(4, m.shape(), nesting::rows), 2,
+                                             [](global_index v) { return -v; }),
+                       "vertex 2 has label -2; one that is not counted has label -1", error);
+  const matrix z = from(m, {4, 3}, logits), narrow(m, {4, 2});
+  matrix g(m, z.shape()), other(m, {4, 2});
+  CHECK_THROWS_WITH_AS(algebra::soft_cross_entropy(z, narrow, g),
+                       doctest::Contains("soft_cross_entropy of logits and targets needs"), shape_error);
+  CHECK_THROWS_WITH_AS(algebra::soft_cross_entropy(z, z, other),
+                       doctest::Contains("soft_cross_entropy of logits and their gradient needs"),
+                       shape_error);
 }
 
 }  // namespace test_soft_targets

@@ -87,6 +87,21 @@ TEST_CASE("reproducible meshes give the same bits") {
   CHECK(found[2] == found[0]);
 }
 
+TEST_CASE("operands of other shapes are refused by the name of the verb") {
+  const auto m = alone();
+  const matrix z(m, {4, 3}), narrow(m, {4, 2});
+  matrix g(m, {4, 3}), other(m, {4, 2});
+  const auto loss = [&](const matrix& t, matrix& gradient) {
+    (void)algebra::value_loss(z, t, gradient, algebra::squared_error{});
+  };
+  CHECK_THROWS_WITH_AS(loss(narrow, g), doctest::Contains("value_loss of values and targets needs"),
+                       shape_error);
+  CHECK_THROWS_WITH_AS(loss(z, other), doctest::Contains("value_loss of values and their gradient needs"),
+                       shape_error);
+  CHECK_THROWS_WITH_AS((void)algebra::score_values(z, narrow),
+                       doctest::Contains("score_values of values and targets needs"), shape_error);
+}
+
 TEST_CASE("what has no loss is refused") {
   expect_error<error>({2, 1, 1}, "those of 5 x 3 have none", [](const host_mesh& m) {
     const auto z = generate<vertex_rows, double>(m, {5, 3}, [](global_index, global_index) { return none; });

@@ -104,6 +104,15 @@ partita::device_queue<partita::host> reproducible_queue() {
   return q.with(std::make_shared<mode>(mode{q}));
 }
 
+TEST_CASE("a mesh of which some ranks are reproducible is refused on every rank") {
+  on_threads(4, [](const communicator& world) {
+    const auto queue = world.rank() == 2 ? reproducible_queue() : partita::device_queue<partita::host>();
+    test_support::expect_error<partita::mesh_error>("only some ranks of a mesh have a queue that", [&] {
+      host_mesh(world, {2, 2, 1}, queue);
+    });
+  });
+}
+
 TEST_CASE("groups along the axes of a reproducible mesh do not add up rounded numbers") {
   on_threads(4, [](const communicator& world) {
     const host_mesh m(world, {2, 2, 1}, reproducible_queue());
@@ -117,6 +126,15 @@ TEST_CASE("groups along the axes of a reproducible mesh do not add up rounded nu
       group->all_reduce(x, partita::reduction::max);
       CHECK(group->all_reduce(partita::global_index{1}) == 2);
     }
+    const host_mesh part = host_mesh::alone(m);
+    for (const auto* ranks : {&m.world(), &m.whole(), &part.whole()}) {
+      test_support::expect_error<partita::error>(what, [&] { ranks->all_reduce(x); });
+      CHECK(ranks->all_reduce(1.0, partita::reduction::max) == 1);
+      CHECK(ranks->all_reduce(partita::global_index{1}) == 4);
+    }
+    CHECK(m.with_exact_sums().world().all_reduce(1.0) == 4);
+    CHECK(part.with_exact_sums().whole().all_reduce(1.0) == 4);
+    CHECK(host_mesh(m.world(), m.shape()).world().all_reduce(1.0) == 4);
     test_support::expect_error<partita::error>(what, [&] { m.sum_along(row, x); });
     test_support::expect_error<partita::error>(what, [&] { m.sum_along(partita::axis::depth, x); });
     m.sum_along({}, x);

@@ -56,6 +56,21 @@ PLACE_HEADER = re.compile(r"^partita/memory/(?!(?:device|far|far_forecast|index_
 KERNEL = re.compile(r"^(?!copy\b)(\w+)\(const device_queue<host>& q\b|^[\w:<>&*, ]+ (?!copy\b)(\w+)\(const device_queue<host>&", re.MULTILINE)
 QUEUE = r"\s*\(\s*(?:q|[\w.()>-]*queue\(\))\s*,"
 HIGHEST_KERNEL_FLOOR = FLOORS["algebra"]
+# Whether a queue is reproducible or has far memory is asked in local/ and below, of which plans are made.
+FORK = re.compile(r"\b(far_of)\s*\(|\b(reproducible)\s*\(\s*\)")
+HIGHEST_FORK_FLOOR = 2
+MAY_FORK = {
+    # What the mode is for verbs, and the one place where equal entries of ranks meet.
+    "algebra/reproducible_verbs.hpp",
+    "transfer/entry_routing.hpp",
+    # Which sums of weights, and whose neighbourhoods stand apart: what is computed differs, not how.
+    "graph/propagation_matrices.hpp",
+    "train/graph_data.hpp",
+    "train/mini_batch_trainer.hpp",
+    # What far memory has counted is reported.
+    "train/epochs.hpp",
+    "train/trainer.hpp",
+}
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")
 FORBIDDEN = [
     (re.compile(r"\bstd\s*::\s*(cout|cerr|clog)\b"), "the library prints nothing"),
@@ -277,6 +292,9 @@ def check_header(path, text, declared, kernels=frozenset()):
         yield "detail", line_of(position), sentence
     for position, sentence in check_kernels(folder, code, with_includes, kernels):
         yield "kernels", line_of(position), sentence
+    if FLOORS[folder] > HIGHEST_FORK_FLOOR and path.as_posix() not in MAY_FORK:
+        for fork in FORK.finditer(code):
+            yield None, line_of(fork.start()), f"{folder} is above floor {HIGHEST_FORK_FLOOR} and asks {fork[1] or fork[2]}"
     if FLOORS[folder] > HIGHEST_VENDOR_FLOOR and folder != INSTANTIATES:
         for place in PLACE.finditer(code):
             yield None, line_of(place.start()), f"{folder} is above floor {HIGHEST_VENDOR_FLOOR} and names the place {place[0]}"

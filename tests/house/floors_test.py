@@ -53,6 +53,8 @@ BAD = [
     ("train/planted.hpp", HEADER + "inline void f() { fill(x.mesh().queue(), 1); }\n", "train is above floor 5 and calls the kernel fill"),
     ("nn/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\n', "nn is above floor 5 and includes kernels"),
     ("train/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "train is above floor 5 and includes kernels"),
+    ("algebra/planted.hpp", HEADER + "inline bool f() { return far_of(q) != nullptr; }\n", "algebra is above floor 2 and asks far_of"),
+    ("nn/planted.hpp", HEADER + "inline bool f() { return m.reproducible(); }\n", "nn is above floor 2 and asks reproducible"),
 ]
 
 # What algebra declares in its detail, and a use of it elsewhere that must be found.

@@ -259,6 +259,16 @@ void loss() {
                          });
 }
 
+/// A row with a logit that is not a number is never right, wherever that is.
+template <class Device>
+void nan_is_never_right(const partita::device_queue<Device>& q) {
+  stage<Device> at(q);
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const block<float> logits(4, 3, {none, 0, 0, 2, none, 1, 3, 2, none, 2, 2, 2});
+  const std::vector<local_index> labels{0, 0, 0, 0};
+  CHECK(count_correct(q, at(logits), at(labels)) == 1);
+}
+
 /// Shapes are refused before any memory is touched.
 template <class Device>
 void refuse_shapes(const partita::device_queue<Device>& q) {

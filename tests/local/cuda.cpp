@@ -40,6 +40,7 @@ TEST_CASE_TEMPLATE("cuda loss", T, float, double) { loss<T, cuda_device>(); }
 TEST_CASE("cuda kernels refuse shapes that do not fit, and labels that are no column") {
   refuse_shapes(partita::device_queue<cuda_device>());
   refuse_labels(partita::device_queue<cuda_device>());
+  nan_is_never_right(partita::device_queue<cuda_device>());
 }
 TEST_CASE_TEMPLATE("cuda spmm: long rows", T, float, double) { spmm_of_long_rows<T, cuda_device>(); }
 TEST_CASE_TEMPLATE("cuda spmm: many rows, and blocks without rows, columns or width", T, float, double) {

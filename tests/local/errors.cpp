@@ -10,6 +10,7 @@ using host_queue = partita::device_queue<host>;
 
 TEST_CASE("cpu kernels refuse shapes that do not fit, and name them") { refuse_shapes(host_queue(3)); }
 TEST_CASE("cross_entropy refuses a label that is no column") { refuse_labels(host_queue(2)); }
+TEST_CASE("logits that are not numbers are never right") { nan_is_never_right(host_queue(2)); }
 
 TEST_CASE("an exception of a mapped function reaches the caller, whatever thread threw it") {
   std::vector<double> memory(5000 * 16);

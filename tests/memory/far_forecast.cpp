@@ -81,4 +81,33 @@ TEST_CASE("a rehearsal ends with its scope") {
   CHECK(far_of(q)->forecast() == nullptr);
 }
 
+TEST_CASE("what is rehearsed runs once, and only with far memory") {
+  const host_queue q, near;
+  use_far(q, {.store = test_support::new_far_store(), .window = 512});
+  int runs = 0;
+  const auto run = [&] {
+    ++runs;
+    far_of(q)->forecast()->add("a pass", {.read = 8});
+  };
+  CHECK(memory::rehearsed(near, run).entries().empty());
+  CHECK(memory::rehearsed(q, run).total().read == 8);
+  CHECK(runs == 1);
+}
+
+TEST_CASE("far elements are read where they are, near ones from a copy") {
+  const host_queue q;
+  use_far(q, {.store = test_support::new_far_store(), .window = 512, .from = 256});
+  const auto reads_in_place = [&](std::size_t size) {
+    buffer<double, host> values(q, size);
+    std::fill_n(values.data(), size, 3.0);
+    return local::read_on_host(q, std::span<const double>(values.span()), [&](std::span<const double> read) {
+      CHECK(read.size() == size);
+      CHECK(read[size - 1] == 3);
+      return read.data() == values.data();
+    });
+  };
+  CHECK(reads_in_place(64));
+  CHECK(!reads_in_place(4));
+}
+
 }  // namespace test_far_forecast

@@ -30,15 +30,18 @@ double cross_entropy(local::input_view<T> logits, const local_index* labels, loc
   return loss;
 }
 
-/// The number of rows i with labels[i] >= 0 whose first largest logit is at labels[i].
+/// The number of rows i with labels[i] >= 0 whose first largest logit is at labels[i], all of them numbers.
 template <class T>
 global_index count_correct(matrix_view<T> logits, const local_index* labels) {
   global_index correct = 0;
   for (local_index i = 0; i < logits.rows; ++i) {
     local_index best = 0;
-    for (local_index j = 1; j < logits.cols; ++j)
+    bool are_numbers = true;
+    for (local_index j = 0; j < logits.cols; ++j) {
       if (logits(i, j) > logits(i, best)) best = j;
-    if (labels[i] >= 0 && best == labels[i] && logits.cols > 0) ++correct;
+      are_numbers = are_numbers && !std::isnan(logits(i, j));
+    }
+    if (labels[i] >= 0 && best == labels[i] && logits.cols > 0 && are_numbers) ++correct;
   }
   return correct;
 }

@@ -37,7 +37,7 @@ class chunked_hops {
         from_policy_(a.mesh(), a.row_blocking(), features, inner, vertex_rows),
         hops_(hops) {
     if (chunks < 2 || hops < 1 || partition::same_blocks(a.mesh().shape(), vertex_rows, inner) ||
-        a.mesh().reproducible() || !row_chunks<T, Device>::fits(a))
+        !row_chunks<T, Device>::fits(a))
       return;
     cut_.emplace(a, features, inner, chunks);
   }

@@ -51,26 +51,29 @@ std::vector<T> block_on_host(const dense<T, vertex_rows, Device>& x) {
 /// The confusion matrix of logits (n x classes), whose first largest entry in a row is the prediction, as for
 /// accuracy. On every rank.
 ///
-/// Collective over the mesh. What travels: an all-reduce of classes^2 counts. Throws error for a label that
-/// is no class.
+/// Collective over the mesh. What travels: an all-reduce of classes^2 + 1 counts. Throws as
+/// vertex_labels::require_fit, and error for a logit of a counted vertex that is not a number.
 template <class T, class Device>
 confusion_matrix confusion(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
+  labels.require_fit(logits);
   const auto classes = static_cast<std::size_t>(logits.shape().cols);
-  confusion_matrix found{classes, std::vector<global_index>(classes * classes)};
+  confusion_matrix found{classes, std::vector<global_index>(classes * classes + 1)};
   const std::vector<T> z = detail::block_on_host(logits);
   std::vector<local_index> of(static_cast<std::size_t>(logits.local().rows));
   copy(logits.mesh().queue(), std::span<const local_index>(labels.data(), of.size()),
        std::span<local_index>(of));
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (of[i] < 0) continue;
-    if (static_cast<std::size_t>(of[i]) >= classes)
-      base::throw_error<error>({"vertex ", logits.row_range().begin + static_cast<global_index>(i),
-                                " has label ", of[i], " of ", classes, " classes"});
     const auto row = std::span(z).subspan(i * classes, classes);
+    found.counts.back() += std::any_of(row.begin(), row.end(), [](T x) { return x != x; });
     const auto predicted = static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
     ++found.counts[static_cast<std::size_t>(of[i]) * classes + predicted];
   }
   logits.mesh().whole().all_reduce(found.counts);
+  if (found.counts.back() != 0)
+    base::throw_error<error>({"a confusion matrix needs logits that are numbers; those of ",
+                              found.counts.back(), " counted vertices are not"});
+  found.counts.pop_back();
   return found;
 }
 

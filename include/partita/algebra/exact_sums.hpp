@@ -49,7 +49,8 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   base::for_exact_parts<T>(grid, [&](int level, auto part) {
     fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
   });
-  if (const auto& group = m.is_part() ? m.whole() : m.with_exact_sums().along(axes); group.size() > 1)
+  const mesh<Device> exact = m.with_exact_sums();
+  if (const auto& group = exact.is_part() ? exact.whole() : exact.along(axes); group.size() > 1)
     group.all_reduce(sums.span());
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,20 +12,36 @@
 
 namespace partita::algebra {
 
+namespace detail {
+
+/// Throws error unless this label of vertex v is -1 or one of so many classes.
+inline void require_label(global_index v, global_index label, global_index classes) {
+  if (label < -1)
+    base::throw_error<error>({"vertex ", v, " has label ", label, "; one that is not counted has label -1"});
+  if (label >= classes)
+    base::throw_error<error>({"vertex ", v, " has label ", label, " of ", classes, " classes"});
+}
+
+}  // namespace detail
+
 /// The labels of this rank's rows of a vertex_rows matrix; -1 for vertices that are not counted.
 template <class Device>
 class vertex_labels {
  public:
   /// label(v) for every global row v of this rank; `counted` is the number of counted vertices over all
-  /// ranks of mesh::whole. Collective over these. What travels: an all-reduce of one element.
+  /// ranks of mesh::whole. Collective over these. What travels: an all-reduce of one element. Throws error
+  /// for a label below -1.
   template <class Function>
-  vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) {
+  vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) : rows_(rows) {
     const interval mine = rows.block(vertex_rows.rows, m.at());
     std::vector<local_index> values;
     global_index count[] = {0};
     for (global_index v = mine.begin; v < mine.end; ++v) {
-      values.push_back(base::to_local(label(v) + 1, "a label") - 1);
-      count[0] += values.back() >= 0;
+      const auto of_v = static_cast<global_index>(label(v));
+      detail::require_label(v, of_v, std::numeric_limits<local_index>::max());
+      values.push_back(static_cast<local_index>(of_v));
+      count[0] += of_v >= 0;
+      if (of_v > greatest_) greatest_ = of_v, vertex_of_greatest_ = v;
     }
     m.whole().all_reduce(count);
     counted_ = count[0];
@@ -35,7 +52,20 @@ class vertex_labels {
   global_index counted() const { return counted_; }
   const local_index* data() const { return values_.data(); }
 
+  /// Throws shape_error unless they are of the rows of these logits, and error for a label that is none of
+  /// their columns.
+  template <class T>
+  void require_fit(const dense<T, vertex_rows, Device>& logits) const {
+    if (!(rows_ == logits.row_blocking()))
+      base::throw_error<shape_error>(
+          {"labels of ", rows_.size(), " rows were given for logits of ", logits.shape(),
+           rows_.size() == logits.shape().rows ? ", whose rows are in other blocks" : ""});
+    detail::require_label(vertex_of_greatest_, greatest_, logits.shape().cols);
+  }
+
  private:
+  blocking rows_;
+  global_index greatest_ = -1, vertex_of_greatest_ = 0;  ///< of this rank's labels
   buffer<local_index, Device> values_;
   global_index counted_ = 0;
 };
@@ -52,10 +82,11 @@ inline void require_counted(global_index counted, matrix_shape logits) {
 /// loss = mean over counted vertices of -log softmax(z)_label; gradient = d loss / d z (n x classes).
 ///
 /// Collective over the mesh. What travels: an all-reduce of one element. Throws error when no vertex is
-/// counted.
+/// counted, and as vertex_labels::require_fit.
 template <class T, class Device>
 double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
                      dense<T, vertex_rows, Device>& gradient) {
+  labels.require_fit(logits);
   detail::require_counted(labels.counted(), logits.shape());
   const T scale = T(1) / static_cast<T>(labels.counted());
   if (const auto* const verbs = reproducible_verbs_of<T>(logits.mesh()))
@@ -98,6 +129,8 @@ template <class T, class Device>
 double logistic_loss(const dense<T, vertex_rows, Device>& logits,
                      const dense<T, vertex_rows, Device>& targets, global_index counted,
                      dense<T, vertex_rows, Device>& gradient) {
+  detail::require_same_blocks("logistic_loss of logits and targets", logits, targets);
+  detail::require_same_blocks("logistic_loss of logits and their gradient", logits, gradient);
   detail::require_counted(counted, logits.shape());
   const double terms = static_cast<double>(counted) * static_cast<double>(logits.shape().cols);
   zip(logits, targets, gradient, detail::logistic_term{});
@@ -106,11 +139,14 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
   return loss;
 }
 
-/// The fraction of counted vertices whose largest logit is that of their label; 0 when none is counted.
+/// The fraction of counted vertices whose first largest logit is that of their label; 0 when none is counted.
+/// Logits of which one is not a number are never right.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element.
+/// Collective over the mesh. What travels: an all-reduce of one element. Throws as
+/// vertex_labels::require_fit.
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
+  labels.require_fit(logits);
   global_index right[] = {
       local::chunked::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
   if (const auto& all = logits.mesh().whole(); all.size() > 1) all.all_reduce(right);

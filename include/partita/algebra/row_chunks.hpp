@@ -48,10 +48,10 @@ class row_chunks {
       local::chunked::transform(queue_, base::scaled<T>{alpha}, mine, mine);
   }
 
-  /// Whether every rank has all entries of A, and its products are not exact ones of a reproducible mesh.
+  /// Whether every rank has all entries of A, and may multiply parts of them by themselves.
   static bool fits(const sparse<T, dynamic_layout, Device>& a) {
     const mesh_shape m = a.mesh().shape();
-    return !a.mesh().reproducible() && a.is_stored() && m.size(a.layout().rows) == 1 &&
+    return local::multiplies_parts(a.mesh().queue()) && a.is_stored() && m.size(a.layout().rows) == 1 &&
            m.size(a.layout().cols) == 1 && a.local()->count() == 1;
   }
 

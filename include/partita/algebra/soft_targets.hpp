@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/algebra/reductions.hpp"
+#include "partita/algebra/loss.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita::algebra {
@@ -61,7 +61,7 @@ std::vector<global_index> class_counts(const mesh<Device>& m, const blocking& ro
   const interval mine = rows.block(vertex_rows.rows, m.at());
   for (global_index v = mine.begin; v < mine.end; ++v) {
     const auto c = static_cast<global_index>(label(v));
-    if (c >= classes) base::throw_error<error>({"vertex ", v, " has label ", c, " of ", classes, " classes"});
+    detail::require_label(v, c, classes);
     if (c >= 0) ++counts[static_cast<std::size_t>(c)];
   }
   m.whole().all_reduce(counts);
@@ -133,6 +133,8 @@ struct difference {
 template <class T, class Device>
 double soft_cross_entropy(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& q,
                           dense<T, vertex_rows, Device>& gradient) {
+  detail::require_same_blocks("soft_cross_entropy of logits and targets", z, q);
+  detail::require_same_blocks("soft_cross_entropy of logits and their gradient", z, gradient);
   dense<T, vertex_rows, Device> terms(z.mesh(), z.row_blocking(), z.col_blocking());  // (n, classes)
   log_softmax(z, gradient);
   zip(gradient, q, terms, detail::cross_entropy_term{});

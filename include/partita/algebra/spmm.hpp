@@ -120,12 +120,7 @@ class spmm_plan {
   template <layout X, layout Y>
   far_forecast forecast(const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                         std::source_location where = std::source_location::current()) {
-    far_forecast found;
-    auto* const channel = far_of(y.mesh().queue());
-    if (channel == nullptr) return found;
-    const memory::far_rehearsal rehearsal(*channel, found);
-    (*this)(x, y, where);
-    return found;
+    return memory::rehearsed(y.mesh().queue(), [&] { (*this)(x, y, where); });
   }
   /// How this rank multiplies: "A X in (row; col), Y stationary, needed rows of X are exchanged: 120 words
   /// are received and 4800 multiplied". For chunks and far bytes: forecast(x, y).explain().

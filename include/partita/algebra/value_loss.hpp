@@ -116,6 +116,8 @@ struct squared_deviation {
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
                   dense<T, vertex_rows, Device>& gradient, const Error& of) {
+  detail::require_same_blocks("value_loss of values and targets", z, targets);
+  detail::require_same_blocks("value_loss of values and their gradient", z, gradient);
   transform(targets, gradient, detail::counted_target{});
   const auto counted = static_cast<double>(sum(gradient));
   if (counted < 1)
@@ -143,6 +145,7 @@ struct value_scores {
 template <class T, class Device>
 value_scores score_values(const dense<T, vertex_rows, Device>& z,
                           const dense<T, vertex_rows, Device>& targets) {
+  detail::require_same_blocks("score_values of values and targets", z, targets);
   constexpr double none = std::numeric_limits<double>::quiet_NaN(),
                    rounding = 64 * std::numeric_limits<T>::epsilon();
   const global_index columns = z.shape().cols;

@@ -91,6 +91,7 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
 /// T is infinite.
 template <class T, layout X, class Device>
 T norm(const dense<T, X, Device>& x, std::source_location where = std::source_location::current()) {
+  memory::refuse_reproducible(x.mesh().queue(), "norm");
   const T squares = dot(x, x, where);
   const T factor = algebra::detail::square_range<T>::factor(squares);
   if (factor == T(1) || x.shape().rows * x.shape().cols == 0) return std::sqrt(squares);
@@ -105,6 +106,7 @@ template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
           std::source_location where = std::source_location::current()) {
   algebra::detail::require_one_number_per_column("norm", x, norms);
+  memory::refuse_reproducible(x.mesh().queue(), "norm");
   dot(x, x, norms, where);
   const auto& q = x.mesh().queue();
   std::vector<T> factors(norms.values().size());

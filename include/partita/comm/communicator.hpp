@@ -66,11 +66,11 @@ class communicator {
   communicator named(std::string axis) const { return {transport(), std::move(axis), group_->account}; }
 
   /// The same group, ledger and axis, whose reductions throw error where they would add up floating-point
-  /// numbers.
-  communicator refusing_sums() const {
+  /// numbers; without `refuses`, those of which they do not.
+  communicator refusing_sums(bool refuses = true) const {
     communicator other(*this);
     auto group = std::make_shared<comm::detail::rank_group>(*group_);
-    group->refuses_sums = true;
+    group->refuses_sums = refuses;
     other.group_ = std::move(group);
     return other;
   }

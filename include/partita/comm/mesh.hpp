@@ -19,19 +19,24 @@ namespace partita {
 /// Matrix blocks are in device memory and are communicated through along(). Counts, index lists and other
 /// host data are in host memory and use control() or world(). For `mesh<host>` the two coincide.
 ///
-/// A mesh is reproducible if its queue is (see partita::reproducible): then kernels that sum and the groups
-/// along axes throw where a sum would depend on the arrangement, unless they belong to with_exact_sums().
+/// A mesh is reproducible if its queue is (see partita::reproducible), on all ranks: then kernels that sum,
+/// world(), whole() and the groups along axes throw where a sum would depend on the arrangement, unless they
+/// belong to with_exact_sums().
 template <class Device>
 class mesh {
  public:
   using device = Device;
 
-  /// Collective over `world`, with the same shape on all ranks; `tile_entries` as in tile_entries(). Throws
-  /// mesh_error if the shape does not match the number of ranks.
-  mesh(communicator world, mesh_shape shape,
+  /// Collective over `world`, with the same shape on all ranks; `tile_entries` as in tile_entries(). What
+  /// travels: an all-reduce of two numbers, not recorded. Throws mesh_error if the shape does not match the
+  /// number of ranks, and on every rank if only some have a reproducible queue.
+  mesh(const communicator& world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
-       std::size_t tile_entries = base::max_tile_entries)
-      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
+       std::size_t tile_entries = base::max_tile_entries,
+       std::source_location where = std::source_location::current())
+      : state_(std::make_shared<state>(world, shape, std::move(queue), tile_entries)) {
+    require_one_mode(where);
+  }
 
   /// A mesh of this rank alone, with the queue of `m`. Where that is reproducible, matrices on it are parts
   /// of larger ones, of which every rank of m has some rows: sums over rows, and what is counted for them,
@@ -39,16 +44,16 @@ class mesh {
   /// under way there. Collective over m then.
   static mesh alone(const mesh& m, std::source_location where = std::source_location::current()) {
     mesh part(self::world(), mesh_shape{}, m.queue(), m.tile_entries());
-    if (m.reproducible()) part.state_->whole = m.world().split(0, m.rank(), "parts", where);
+    if (m.reproducible()) part.state_->whole.emplace(m.world().split(0, m.rank(), "parts", where));
     return part;
   }
 
   mesh_shape shape() const { return state_->shape; }
-  int size() const { return state_->world.size(); }
-  int rank() const { return state_->world.rank(); }
+  int size() const { return state_->world.adding.size(); }
+  int rank() const { return state_->world.adding.rank(); }
   coordinates at() const { return state_->at; }
-  /// All ranks, over host memory.
-  const communicator& world() const { return state_->world; }
+  /// All ranks, over host memory. Those that are split from it add up whatever they are given.
+  const communicator& world() const { return state_->world.of(reproducible()); }
   const partita::device_queue<Device>& queue() const {
     return adds_ ? memory::reproducible_sums_of(state_->queue)->beneath : state_->queue;
   }
@@ -67,8 +72,8 @@ class mesh {
   /// Whether its matrices are parts of those of other ranks; see alone.
   bool is_part() const { return state_->whole.has_value(); }
   /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
-  const communicator& whole() const { return is_part() ? *state_->whole : world(); }
-  partita::ledger& ledger() const { return state_->world.ledger(); }
+  const communicator& whole() const { return is_part() ? state_->whole->of(reproducible()) : world(); }
+  partita::ledger& ledger() const { return state_->world.adding.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over device memory. Its rank p is at
   /// group_member(shape(), s, at(), p); along(every_axis) numbers ranks as the mesh does.
@@ -96,17 +101,38 @@ class mesh {
   friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
 
  private:
+  /// Throws mesh_error unless the queues of all ranks are reproducible or none is.
+  void require_one_mode(std::source_location where) const {
+    if (size() == 1) return;
+    const communicator unrecorded(world().transport(), "mesh");
+    const global_index mode = reproducible();
+    global_index bounds[] = {mode, -mode};
+    unrecorded.all_reduce(bounds, reduction::max, where);
+    if (bounds[0] != -bounds[1])
+      throw mesh_error("only some ranks of a mesh have a queue that partita::reproducible made");
+  }
+
+  /// The same ranks, with and without sums of floating-point numbers.
+  struct guarded {
+    explicit guarded(const communicator& ranks)
+        : adding(ranks.refusing_sums(false)), refusing(ranks.refusing_sums()) {}
+
+    const communicator& of(bool refuses) const { return refuses ? refusing : adding; }
+
+    communicator adding, refusing;
+  };
+
   struct state {
-    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries)
-        : world(std::move(w)),
+    state(const communicator& w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries)
+        : world(w),
           shape(m),
           at(),
           queue(std::move(q)),
           tile_entries(entries),
           memory(device_memory_of(queue)) {
-      if (m.row < 1 || m.col < 1 || m.depth < 1 || m.places() != world.size())
-        base::throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
-      at = m.at(world.rank());
+      if (m.row < 1 || m.col < 1 || m.depth < 1 || m.places() != w.size())
+        base::throw_error<mesh_error>({"mesh ", m, " does not match ", w.size(), " ranks"});
+      at = m.at(w.rank());
     }
 
     const communicator& control(axis_set s, std::source_location where, bool refuses) {
@@ -121,12 +147,12 @@ class mesh {
       });
     }
 
-    communicator world;
+    guarded world;
     mesh_shape shape;
     coordinates at;
     partita::device_queue<Device> queue;
     std::size_t tile_entries;
-    std::optional<communicator> whole;
+    std::optional<guarded> whole;
 
    private:
     /// The axes of a set that have more than one rank.
@@ -138,11 +164,11 @@ class mesh {
     const std::shared_ptr<comm::transport>& host_ranks(axis_set s, std::source_location where) {
       std::shared_ptr<comm::transport>& ranks = host_groups[s.bits];
       if (!ranks && shape.size(s) == 1) ranks = std::make_shared<comm::detail::self_transport>();
-      if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
+      if (!ranks && shape.size(s) == shape.size()) ranks = world.adding.transport();
       if (!ranks) {
         const int color = partition::rank_in_group(shape, partition::every_axis - s, at),
                   key = partition::rank_in_group(shape, s, at);
-        ranks = world.split(color, key, "", where).transport();
+        ranks = world.adding.split(color, key, "", where).transport();
       }
       return ranks;
     }
@@ -153,7 +179,7 @@ class mesh {
     /// of `s`.
     template <class Make>
     const communicator& entered(group& made, axis_set s, bool refuses, Make make) {
-      if (!made.adding) made.adding = world.with_transport(make()).named(partition::name_of(s));
+      if (!made.adding) made.adding = world.adding.with_transport(make()).named(partition::name_of(s));
       if (!refuses) return *made.adding;
       if (!made.refusing) made.refusing = made.adding->refusing_sums();
       return *made.refusing;

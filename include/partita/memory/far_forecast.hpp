@@ -125,6 +125,17 @@ class far_rehearsal {
   Channel& channel_;
 };
 
+/// What run() would move between near and far memory; nothing, and no run, without far memory.
+template <class Device, class Run>
+far_forecast rehearsed(const device_queue<Device>& q, Run run) {
+  far_forecast found;
+  auto* const channel = far_of(q);
+  if (channel == nullptr) return found;
+  const far_rehearsal rehearsal(*channel, found);
+  run();
+  return found;
+}
+
 /// The rates of a queue with far memory, measured by moving half of its window, 64 MiB at most, there and
 /// back and copying it, twice each, which the traffic of the queue does not count. The rates of a store whose
 /// pages the kernel keeps are those of copies. Both are 0 where that much is not far.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "partita/base/function_reference.hpp"
 #include "partita/base/index.hpp"
@@ -161,10 +162,27 @@ std::size_t chunk_bytes(const device_queue<Device>& q) {
   return far == nullptr ? 0 : std::max<std::size_t>(far->slot_bytes(), 1);
 }
 
+/// Whether parts of a product may be computed by themselves: its sums are rounded as they come.
+template <class Device>
+bool multiplies_parts(const device_queue<Device>& q) {
+  return memory::reproducible_sums_of(q) == nullptr;
+}
+
 /// Whether products on this queue read factors of rows and columns in the place of values.
 template <class Device>
 bool reads_factors(const device_queue<Device>& q) {
-  return multiplies_factors<Device> && runs_whole(q) && memory::reproducible_sums_of(q) == nullptr;
+  return multiplies_factors<Device> && runs_whole(q) && multiplies_parts(q);
+}
+
+/// read(values in host memory) of values in this queue's memory: far ones are read where they are, others
+/// copied.
+template <class T, class Device, class Read>
+auto read_on_host(const device_queue<Device>& q, std::span<const T> values, Read read) {
+  auto* const far = far_of(q);
+  if (far != nullptr && far->is_far(values.data())) return read(values);
+  std::vector<T> copied(values.size());
+  copy(q, values, std::span<T>(copied));
+  return read(std::span<const T>(copied));
 }
 
 }  // namespace local

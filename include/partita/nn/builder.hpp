@@ -304,8 +304,7 @@ class builder {
   bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
                            global_index out) const {
     const bool varies = input() == layer_input::varying, constant = input() == layer_input::constant;
-    if (options().sampled)
-      return !varies || (a.mesh().reproducible() ? in < out : multiplies_less(a, in, out));
+    if (options().sampled) return !varies || (a.mesh().is_part() ? in < out : multiplies_less(a, in, out));
     constexpr global_index few = 64;  // columns of a sparse H whose product may be dense
     if (constant && options().sparse_input && in > few) return false;
     return (constant ? 0 : in) + (varies ? std::min(in, out) : 0) < 2 * out;

@@ -10,10 +10,11 @@
 
 namespace partita::nn {
 
-/// The largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w, where g is the
-/// gradient computed by backward, divided by the largest |g| or difference; the parameters are restored. At a
-/// kink of the loss, such as the relu of exactly 0, differences do not match a correct gradient. Check on
-/// more than one rank: on one rank, a gradient that is summed over the ranks too early looks correct.
+/// A relative error: the largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w,
+/// where g is the gradient computed by backward, divided by the largest |g| or difference of all of them; 0
+/// where all are 0. The parameters are restored. At a kink of the loss, such as the relu of exactly 0,
+/// differences do not match a correct gradient. Check on more than one rank: on one rank, a gradient that is
+/// summed over the ranks too early looks correct.
 ///
 /// loss(logits, gradient): the loss of logits (n x classes), and d loss / d logits. Collective over the mesh.
 /// What travels: 2 w + 1 forward and one backward passes for w parameters, so use small models, in double

@@ -24,14 +24,11 @@ bool all_finite(std::span<const T> values) {
   return !bad;
 }
 
-/// The same of this rank's block. Far memory is read where it is.
+/// The same of this rank's block.
 template <class Matrix>
 bool is_finite(Matrix& x) {
   using T = std::remove_const_t<typename decltype(x.values())::element_type>;
-  const std::span<const T> values = x.values();
-  auto* const far = far_of(x.mesh().queue());
-  if (far != nullptr && far->is_far(values.data())) return all_finite(values);
-  return all_finite(std::span<const T>(block_in_host_memory(x)));
+  return local::read_on_host(x.mesh().queue(), std::span<const T>(x.values()), all_finite<T>);
 }
 
 /// After a step: what of these parameters is not finite here, such as "the gradient of layer 1 weight"; empty

@@ -39,10 +39,11 @@ inline far_result summarize_far(const communicator& world, const memory::far_tra
   const global_index rows = count(mine.operand_rows).total;
   if (rows > 0)
     found.replication = static_cast<double>(count(mine.rows_needed).total) / static_cast<double>(rows);
-  std::array times{mine.transfer, mine.compute, mine.exposed};
-  world.all_reduce(times);
+  const std::array times{mine.transfer, mine.compute, mine.exposed};
+  const std::vector<double> of_ranks = world.all_gather(times);  // which a reproducible mesh would not add up
   memory::far_traffic all;
-  all.transfer = times[0], all.compute = times[1], all.exposed = times[2];
+  for (std::size_t k = 0; k < of_ranks.size(); k += times.size())
+    all.transfer += of_ranks[k], all.compute += of_ranks[k + 1], all.exposed += of_ranks[k + 2];
   if (all.transfer > 0) found.overlap = all.overlap();
   return found;
 }

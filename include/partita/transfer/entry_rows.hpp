@@ -49,21 +49,16 @@ global_index repeated_entries(const communicator& world, global_index n, const E
 
 /// The sums of the rows of an n x n matrix, on every rank, with the same bits for every number of ranks: each
 /// row is summed on one rank, by ascending columns. `entries`: triplets of doubles. Collective over `world`.
-/// What travels: each entry, to one rank; an all-reduce of n elements.
+/// What travels: each entry, to one rank; an all-gather of n elements.
 template <class Entries>
 std::vector<double> ordered_row_sums(const communicator& world, global_index n, const Entries& entries) {
   std::vector<double> sums;
-  const interval rows =
-      detail::for_row_tiles<double>(world, n, entries, {.sorted = true}, [&](const auto& tile) {
-        sums.resize(tile.begins.size() - 1);
-        for (const auto& s : tile.segments)
-          for (std::size_t e = 0; e < s.places.size(); ++e)
-            sums[local::row_of_place(s.places[e])] += s.value(e);
-      });
-  std::vector<double> all(static_cast<std::size_t>(n), 0);
-  std::copy(sums.begin(), sums.end(), all.begin() + rows.begin);
-  world.all_reduce(all);
-  return all;
+  detail::for_row_tiles<double>(world, n, entries, {.sorted = true}, [&](const auto& tile) {
+    sums.resize(tile.begins.size() - 1);
+    for (const auto& s : tile.segments)
+      for (std::size_t e = 0; e < s.places.size(); ++e) sums[local::row_of_place(s.places[e])] += s.value(e);
+  });
+  return world.all_gather(sums, world.all_gather(std::ssize(sums)));
 }
 
 }  // namespace partita::transfer

@@ -61,7 +61,7 @@ struct row_loss {
   }
 };
 
-/// 1 if the first largest logit of the row is at its label, else 0.
+/// 1 if the first largest logit of the row is at its label and all of them are numbers, else 0.
 template <class T>
 struct row_correct {
   matrix_view<const T> logits;
@@ -70,10 +70,11 @@ struct row_correct {
 
   constexpr void operator()(std::int64_t thread) const {
     const auto i = static_cast<local_index>(thread);
-    local_index best = 0;
-    for (local_index j = 1; j < logits.cols; ++j)
-      if (logits(i, j) > logits(i, best)) best = j;
-    correct[thread] = logits.cols > 0 && labels[i] == best ? 1 : 0;
+    const local_index label = labels[i];
+    bool is_right = label >= 0 && label < logits.cols;
+    for (local_index j = 0; is_right && j < logits.cols; ++j)
+      is_right = j < label ? logits(i, j) < logits(i, label) : logits(i, j) <= logits(i, label);
+    correct[thread] = is_right ? 1 : 0;
   }
 };
 

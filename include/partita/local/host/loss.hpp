@@ -72,9 +72,12 @@ struct losses_of_rows {
   }
 };
 
+/// Whether x[k] is the first largest of n numbers; false where one is not a number.
 template <class T>
-inline local_index first_largest(const T* x, local_index n) {
-  return static_cast<local_index>(std::max_element(x, x + n) - x);
+inline bool is_first_largest(const T* x, local_index n, local_index k) {
+  for (local_index j = 0; j < n; ++j)
+    if (!(j < k ? x[j] < x[k] : x[j] <= x[k])) return false;
+  return true;
 }
 
 }  // namespace loss_detail
@@ -95,8 +98,8 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
       });
 }
 
-/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,
-/// n), labels has m elements.
+/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i] and all of
+/// whose logits are numbers. logits is (m, n), labels has m elements.
 template <class T>
 inline global_index count_correct(const device_queue<host>& q, matrix_view<T> logits,
                                   const local_index* labels) {
@@ -104,8 +107,8 @@ inline global_index count_correct(const device_queue<host>& q, matrix_view<T> lo
       q.threads(), logits.rows, logits.cols, [=](local_index begin, local_index end) {
         global_index correct = 0;
         for (local_index i = begin; i < end; ++i)
-          correct += labels[i] >= 0 && logits.cols > 0 &&
-                     loss_detail::first_largest(logits.row_data(i), logits.cols) == labels[i];
+          correct += labels[i] >= 0 && labels[i] < logits.cols &&
+                     loss_detail::is_first_largest(logits.row_data(i), logits.cols, labels[i]);
         return correct;
       });
 }
