@@ -34,13 +34,6 @@ void require_possible(int ranks);
 /// Throws usage_error when --ranks asks for another number than an MPI job has.
 void require_ranks(std::optional<int> asked, int of_job);
 
-/// Every mesh of `ranks` ranks that the policy allows.
-std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks);
-
-/// The first named policy before `p` that cuts matrices on this mesh as `p` does, because axes have one rank
-/// there; nothing where there is none.
-std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh);
-
 /// A sentence when several ranks leave an axis of the policy with one; nothing otherwise.
 std::string degenerate_mesh(const arrangement& how);
 

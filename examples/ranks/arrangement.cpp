@@ -28,14 +28,6 @@ partita::mesh_shape parse_mesh(const std::string& text) {
   return m;
 }
 
-/// The axes that cut anything.
-partita::axis_set axes_with_ranks(partita::mesh_shape mesh) {
-  partita::axis_set axes;
-  for (const partita::axis a : partita::partition::all_axes)
-    if (mesh[a] > 1) axes = axes | a;
-  return axes;
-}
-
 /// How launchers tell a process the size of its job and its rank; srun sets SLURM_STEP_NUM_TASKS, a batch
 /// script alone does not.
 constexpr std::pair<const char*, const char*> launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
@@ -91,34 +83,11 @@ void require_ranks(std::optional<int> asked, int of_job) {
                       ": start it with mpirun -n " + std::to_string(*asked));
 }
 
-std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
-  const auto longest = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
-  std::vector<partita::mesh_shape> meshes;
-  for (int depth = 1; depth <= longest(partita::axis::depth); ++depth)
-    for (int col = 1; col <= longest(partita::axis::col); ++col)
-      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= longest(partita::axis::row))
-        meshes.push_back({ranks / (depth * col), col, depth});
-  return meshes;
-}
-
-std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh) {
-  const partita::axis_set long_axes = axes_with_ranks(mesh);
-  const auto effective = [&](partita::layout l) {
-    return partita::layout{l.rows & long_axes, l.cols & long_axes};
-  };
-  for (const partita::policy& other : partita::named_policies) {
-    if (other.name == p.name) break;
-    if (effective(other.sparse) == effective(p.sparse) && effective(other.dense) == effective(p.dense))
-      return other.name;
-  }
-  return {};
-}
-
 std::string degenerate_mesh(const arrangement& how) {
   const partita::policy& p = partita::find_policy(how.policy);
-  const partita::axis_set idle = p.used() - axes_with_ranks(how.mesh);
+  const partita::axis_set idle = p.used() - partita::partition::axes_with_ranks(how.mesh);
   if (how.mesh.size() == 1 || idle.empty()) return {};
-  const std::string_view same = same_policy(p, how.mesh);
+  const std::string_view same = partita::partition::same_policy(p, how.mesh);
   const std::string what = same.empty() ? "it cuts nothing along " + partita::partition::name_of(idle)
                                         : "the same as " + std::string(same);
   return how.policy + " on " + std::to_string(how.mesh.size()) + " ranks is a " + to_string(how.mesh) +
