@@ -12,7 +12,7 @@
 
 #include "../ranks/command_line.hpp"
 #include "../ranks/ending.hpp"
-#include "../train/arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/comm/cores.hpp"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "../ranks/command_line.hpp"
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "build.hpp"
 #include "complete.hpp"
 #include "presets.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../ranks/compiled.hpp"
+#include "../ranks/dense_products.hpp"
 #include "partita/algebra/reproducible.hpp"
 #include "place.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../ranks/cuda_device.hpp"
+#ifdef PARTITA_WITH_CUDA
 #include "partita/compiled/cuda.hpp"
+
+#include "../ranks/cuda_device.hpp"
 #include "place.hpp"
 
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
@@ -12,3 +14,11 @@ outcome train_on_cuda(const partita::communicator& world, const std::optional<ar
   };
   return train_at<partita::cuda_device>(world.size(), make_mesh, use_pinned, asked, data, c, tell);
 }
+#else
+#include "run.hpp"
+
+outcome train_on_cuda(const partita::communicator&, const std::optional<arrangement>&,
+                      const partita::io::dataset&, const command&, const observers&) {
+  throw partita::error("this program was built without CUDA; use --device cpu");
+}
+#endif

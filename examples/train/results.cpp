@@ -2,7 +2,7 @@
 #include "results.hpp"
 
 #include "../ranks/command_line.hpp"
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "build.hpp"
 
 namespace {

@@ -2,11 +2,10 @@
 #pragma once
 /// The parts of `train` that are translation units of their own.
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "command.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/local/host/gemm_backend.hpp"
 #include "partita/memory/far_forecast.hpp"
 #include "partita/train/choose_policy.hpp"
 
@@ -40,6 +39,3 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
 /// when this program was built without CUDA.
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
                       const partita::io::dataset& data, const command& c, const observers& tell);
-
-/// CBLAS where this program was built with it, otherwise the library's own products.
-partita::on_host::gemm_backend dense_products();
