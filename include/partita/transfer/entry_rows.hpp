@@ -19,8 +19,7 @@ interval for_row_tiles(const communicator& world, global_index n, const Entries&
   constexpr layout by_rows{axis::row, {}};
   const mesh_shape shape{world.size(), 1, 1};
   const blocking blocks = blocking::even(n, shape, nesting::rows);
-  auto arrived =
-      send_to_holders<T>(world, shape, by_rows, blocks, blocks, entries, side::straight, options);
+  auto arrived = send_to_holders<T>(world, shape, by_rows, blocks, blocks, entries, side::straight, options);
   const coordinates here = shape.at(world.rank());
   const interval rows = blocks.block(by_rows.rows, here);
   for (std::size_t t = 0; t < arrived.tiles(); ++t) {
