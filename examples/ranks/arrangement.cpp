@@ -9,8 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "partita/comm/threads.hpp"
-
 namespace {
 
 partita::mesh_shape parse_mesh(const std::string& text) {
@@ -97,18 +95,6 @@ std::string degenerate_mesh(const arrangement& how) {
 std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout) {
   if (!timeout) return {};
   return std::chrono::milliseconds(std::llround(1000 * *timeout));
-}
-
-void run_threads(const std::string& program, int ranks, std::optional<double> timeout,
-                 const std::function<void(const partita::communicator&)>& body) {
-  const auto end = [&](const std::string& why) {
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), why.c_str());
-    if (ftrylockfile(stdout) == 0) std::fflush(stdout);  // not where the rank is stuck in writing
-    std::_Exit(1);
-  };
-  const char* const pin = std::getenv("PARTITA_PIN");
-  const bool pins = pin == nullptr || std::string_view(pin) != "0";
-  partita::threads::run(ranks, body, {.time_limit = time_limit(timeout), .if_stuck = end, .pins = pins});
 }
 
 bool in_mpi_job() {

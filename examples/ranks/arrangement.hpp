@@ -40,11 +40,6 @@ std::string degenerate_mesh(const arrangement& how);
 /// The limit of a wait that --timeout gives in seconds, or nothing.
 std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout);
 
-/// `body` on as many threads. A rank that is stuck ends the process, with a sentence of `program` and exit
-/// code 1.
-void run_threads(const std::string& program, int ranks, std::optional<double> timeout,
-                 const std::function<void(const partita::communicator&)>& body);
-
 /// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
 /// MPI.
 int run_mpi(int argc, char** argv, std::optional<double> timeout,

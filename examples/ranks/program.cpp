@@ -5,10 +5,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "arrangement.hpp"
 #include "ending.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/comm/threads.hpp"
 
 namespace {
 
@@ -47,11 +49,20 @@ int run_ranks(const rank_options& how, int argc, char** argv,
   const rank_body body = prepare(ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (how.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  const auto end = [&](const std::string& why) {
+    std::fprintf(stderr, "%s: %s\n", how.program.c_str(), why.c_str());
+    if (ftrylockfile(stdout) == 0) std::fflush(stdout);  // not where the rank is stuck in writing
+    std::_Exit(1);
+  };
+  const char* const pin = std::getenv("PARTITA_PIN");
+  const bool pins = pin == nullptr || std::string_view(pin) != "0";
   int code = 0;
-  run_threads(how.program, ranks, how.timeout, [&](const partita::communicator& world) {
+  const auto on_rank = [&](const partita::communicator& world) {
     const int mine = body(world);
     if (world.rank() == 0) code = mine;
-  });
+  };
+  partita::threads::run(ranks, on_rank,
+                        {.time_limit = time_limit(how.timeout), .if_stuck = end, .pins = pins});
   return code;
 }
 

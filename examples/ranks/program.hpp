@@ -31,7 +31,8 @@ struct rank_options {
 using rank_body = std::function<int(const partita::communicator&)>;
 
 /// prepare(ranks, world) says what ranks do: on each of them where they are processes, and once, with a world
-/// of one, where they are threads, which share it. Returns the exit code of the first rank.
+/// of one, where they are threads, which share it. Returns the exit code of the first rank. A thread that is
+/// stuck ends the process, with a sentence and exit code 1.
 int run_ranks(const rank_options& how, int argc, char** argv,
               const std::function<rank_body(int, const partita::communicator&)>& prepare);
 

@@ -3,6 +3,7 @@
 #include "partita/compiled/cuda.hpp"
 
 #include "../ranks/cuda_device.hpp"
+#include "../ranks/precision.hpp"
 #include "place.hpp"
 
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
@@ -12,7 +13,10 @@ outcome train_on_cuda(const partita::communicator& world, const std::optional<ar
   const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);
   };
-  return train_at<partita::cuda_device>(world.size(), make_mesh, use_pinned, asked, data, c, tell);
+  return in_precision(c.precision, [&](auto zero) {
+    return train_in<decltype(zero), partita::cuda_device>(world.size(), make_mesh, use_pinned, asked, data, c,
+                                                          tell);
+  });
 }
 #else
 #include "run.hpp"

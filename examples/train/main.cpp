@@ -68,27 +68,27 @@ struct preparation {
   double seconds = 0;  ///< to read the data and to sort its vertices
 };
 
-/// Every rank of `world` must call, see order_vertices.
-preparation prepared(command& c, int all_ranks, const partita::communicator& world) {
-  const auto begin = std::chrono::steady_clock::now();
+/// What --policy and --mesh ask for; nothing for auto. Throws usage_error.
+std::optional<arrangement> asked_for(const command& c, int all_ranks) {
   const int ranks = ranks_of_mesh(c, all_ranks);
-  const auto asked = [&] {
-    try {
-      if (c.mesh != "auto") return arrangement_of(c.policy, c.mesh, c.replication, ranks);
-      (void)arrangement_of(c.policy, {}, {}, ranks);
-      return std::optional<arrangement>();
-    } catch (const usage_error& e) {
-      if (ranks == all_ranks) throw;
-      throw usage_error(std::string("in a stage, ") + e.what());
-    }
-  }();
-  partita::io::dataset data = load(c, world);
+  try {
+    if (c.mesh != "auto") return arrangement_of(c.policy, c.mesh, c.replication, ranks);
+    (void)arrangement_of(c.policy, {}, {}, ranks);
+    return {};
+  } catch (const usage_error& e) {
+    if (ranks == all_ranks) throw;
+    throw usage_error(std::string("in a stage, ") + e.what());
+  }
+}
+
+/// The data, checked and in the order that is asked for. Every rank of `world` must call, see order_vertices.
+partita::io::dataset in_order(partita::io::dataset data, command& c, const std::optional<arrangement>& asked,
+                              int all_ranks, const partita::communicator& world) {
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
-  data = order_vertices(std::move(data), c, ranks, world);
+  data = order_vertices(std::move(data), c, ranks_of_mesh(c, all_ranks), world);
   if (c.training.pipeline.cut == partita::nn::chunk_cut::partitioned) cut_chunks(data, c, asked->mesh, world);
-  return {asked, std::move(data),
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  return data;
 }
 
 /// The most memory that this process had at a time, in bytes.
@@ -159,24 +159,27 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   return code;
 }
 
-int run(command c, int argc, char** argv) {
-  require_precision(c.precision);
-  const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
-  (void)how.over_mpi();
-  for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
-  if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
-  if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
-  return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {
-    partita::io::end_when_files_change("train");
-    const auto from = std::make_shared<const preparation>(prepared(c, ranks, world));
-    stop_on_signals();
-    return [from, &c](const partita::communicator& all) { return train_on(all, *from, c); };
-  });
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   give_back_large_blocks();
-  return run_program("train", [&] { return run(parse_command(argc, argv), argc, argv); });
+  return run_program("train", [&] {
+    command c = parse_command(argc, argv);
+    require_precision(c.precision);
+    const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
+    (void)how.over_mpi();
+    for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
+    if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
+    if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
+    return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {
+      partita::io::end_when_files_change("train");
+      const auto begin = std::chrono::steady_clock::now();
+      const auto from = std::make_shared<preparation>();
+      from->asked = asked_for(c, ranks);
+      from->data = in_order(load(c, world), c, from->asked, ranks, world);
+      from->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      stop_on_signals();
+      return [from, &c](const partita::communicator& all) { return train_on(all, *from, c); };
+    });
+  });
 }

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
 #include "partita/partition/policies.hpp"
 #include "run.hpp"
@@ -90,14 +89,4 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;
   o.plan_seconds = std::max(0.0, before_epochs.count() - o.result.distribute_seconds);
   return o;
-}
-
-/// Every rank must call.
-template <class Device>
-outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
-                 const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
-                 const observers& tell) {
-  return in_precision(c.precision, [&](auto zero) {
-    return train_in<decltype(zero)>(ranks, make_mesh, start_far, asked, data, c, tell);
-  });
 }

@@ -91,9 +91,9 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
   }
   for (auto& [k, m] : tried) k->cost = predict_cost<T>(m, edges, options, k->policy);
   const policy_candidate& chosen = detail::choose(all, from.most_bytes);
-  const partita::policy policy = chosen.policy;
-  const mesh_shape mesh = chosen.mesh;
-  return {policy, mesh, std::move(all), edges.known_symmetry()};
+  policy_choice choice{chosen.policy, chosen.mesh, {}, edges.known_symmetry()};
+  choice.candidates = std::move(all);
+  return choice;
 }
 /// As above on meshes of all ranks of `world`, with this queue.
 template <class T, class Device>
