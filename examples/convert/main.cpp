@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
 #include "../ranks/ending.hpp"
-#include "../train/arrangement.hpp"
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/comm/cores.hpp"

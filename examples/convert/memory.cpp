@@ -14,7 +14,7 @@
 #include <vector>
 #include <zip.h>
 
-#include "../train/arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/io/blocked_header.hpp"

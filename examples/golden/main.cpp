@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "partita/comm/threads.hpp"
+#include "../ranks/program.hpp"
 #include "run.hpp"
 
 namespace {
@@ -31,9 +31,7 @@ int run_cases(const partita::communicator& world, const golden_command& c,
   return failed;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   golden_command c;
   CLI::App app("Compares every model with its golden cases", "golden");
   app.add_option("DIR", c.folder, "folder of golden cases")->required();
@@ -61,25 +59,16 @@ int main(int argc, char** argv) try {
   } catch (const CLI::ParseError& e) {
     throw usage_error(e.what());
   }
-  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
-  if (!over_mpi) refuse_separate_runs();
+  const rank_options how{.program = "golden", .comm = c.comm, .least_ranks = c.ranks};
+  (void)how.over_mpi();
   const std::vector<golden_case> cases = read_golden_cases(c.folder);
-  if (over_mpi)
-    return run_mpi(argc, argv, {}, [&](const partita::communicator& world) {
-      return run_cases(world, c, cases) > 0 ? 1 : 0;
-    });
-  // Loading a kernel late may wait for a card that waits for another rank of this process.
-  if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  int failed = 0;
-  partita::threads::run(c.ranks, [&](const partita::communicator& world) {
-    const int here = run_cases(world, c, cases);
-    if (world.rank() == 0) failed = here;
+  return run_ranks(how, argc, argv, [&](int, const partita::communicator&) -> rank_body {
+    return [&](const partita::communicator& world) { return run_cases(world, c, cases) > 0 ? 1 : 0; };
   });
-  return failed > 0 ? 1 : 0;
-} catch (const usage_error& e) {
-  std::fprintf(stderr, "golden: %s; golden --help lists every option\n", e.what());
-  return 2;
-} catch (const std::exception& e) {
-  std::fprintf(stderr, "golden: %s\n", e.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program("golden", [&] { return run(argc, argv); });
 }

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "../train/arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "case.hpp"
 
 struct golden_command {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../ranks/compiled.hpp"
-#include "../train/run.hpp"
+#include "../ranks/dense_products.hpp"
 #include "place.hpp"
 
 split_counts predict_on_cpu(const partita::communicator& world, const arrangement& how,

@@ -3,21 +3,20 @@
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../ranks/command_line.hpp"
-#include "../ranks/ending.hpp"
+#include "../ranks/cores.hpp"
 #include "../ranks/files.hpp"
+#include "../ranks/program.hpp"
 #include "../ranks/same_input.hpp"
-#include "../train/cores.hpp"
 #include "build.hpp"
-#include "partita/comm/threads.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -150,48 +149,24 @@ void predict_on(const partita::communicator& world, const prediction_task& task,
   if (world.rank() == 0 && !c.quiet) print(world, how, task, c, counts);
 }
 
-int report(const usage_error& e) {
-  std::fprintf(stderr, "predict: %s; predict --help lists every option\n", e.what());
-  return 2;
-}
-
 int run(predict_command c, int argc, char** argv) {
-  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
-  if (!over_mpi) {
-    refuse_separate_runs();
-    (void)arrangement_of(c.policy, c.mesh, {}, c.ranks.value_or(1));
-  }
+  const rank_options how{.program = "predict", .comm = c.comm, .ranks = c.ranks, .timeout = c.timeout};
+  const bool over_mpi = how.over_mpi();
+  if (!over_mpi) (void)arrangement_of(c.policy, c.mesh, {}, c.ranks.value_or(1));
   require_writable(c.out);
-  if (over_mpi)
-    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
-      try {
-        partita::io::end_when_files_change("predict");
-        require_ranks(c.ranks, world.size());
-        const prediction_task task = task_of(c);
-        require_same_input(task, c, world);
-        predict_on(world, task, c);
-        return 0;
-      } catch (const usage_error& e) {
-        return world.rank() == 0 ? report(e) : 2;
-      }
-    });
-  partita::io::end_when_files_change("predict");
-  const prediction_task task = task_of(c);
-  // Loading a kernel late may wait for a card that waits for another rank of this process.
-  if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  run_threads("predict", c.ranks.value_or(1), c.timeout,
-              [&](const partita::communicator& world) { predict_on(world, task, c); });
-  return 0;
+  return run_ranks(how, argc, argv, [&](int, const partita::communicator& world) -> rank_body {
+    partita::io::end_when_files_change("predict");
+    const auto task = std::make_shared<const prediction_task>(task_of(c));
+    if (over_mpi) require_same_input(*task, c, world);
+    return [task, &c](const partita::communicator& all) {
+      predict_on(all, *task, c);
+      return 0;
+    };
+  });
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
-  return checked_output("predict", run(parse_command(argc, argv), argc, argv));
-} catch (const usage_error& e) {
-  return first_of_job() ? report(e) : 0;
-} catch (const std::exception& e) {
-  std::fprintf(stderr, "predict: %s\n", sentence_of(e).c_str());
-  return 1;
+int main(int argc, char** argv) {
+  return run_program("predict", [&] { return run(parse_command(argc, argv), argc, argv); });
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "../train/arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/train/model_file.hpp"

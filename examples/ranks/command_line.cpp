@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cstdio>
 
-#include "../train/arrangement.hpp"
+#include "arrangement.hpp"
 
 CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed) {
   const auto refuse = [allowed](const std::string& text) {

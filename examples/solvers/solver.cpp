@@ -3,16 +3,16 @@
 
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
+#include "../ranks/cores.hpp"
 #include "../ranks/ending.hpp"
-#include "../train/arrangement.hpp"
-#include "../train/cores.hpp"
+#include "../ranks/program.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/whole_file.hpp"
 
@@ -157,16 +157,6 @@ void tell(const description& d, const command& c, const matrix_file& file, const
   partita::io::write_whole_file(c.json, [&](const auto& write) { write(std::as_bytes(std::span(text))); });
 }
 
-int report(const description& d, const usage_error& e) {
-  std::fprintf(stderr, "%s: %s; %s --help lists every option\n", d.name.c_str(), e.what(), d.name.c_str());
-  return 2;
-}
-
-int report(const description& d, const std::exception& e) {
-  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), sentence_of(e).c_str());
-  return 1;
-}
-
 }  // namespace
 
 std::span<const partita::triplet<double>> problem::share() const {
@@ -187,7 +177,7 @@ void together(const partita::communicator& world, const std::function<void()>& f
   try {
     f();
   } catch (const std::exception& e) {
-    complaint = e.what();
+    complaint = sentence_of(e);
   }
   const global_index here = complaint.empty() ? world.size() : world.rank();
   const auto first = static_cast<int>(-world.all_reduce(-here, partita::reduction::max));
@@ -230,43 +220,22 @@ void require_degrees(const matrix_file& file, std::span<const double> degrees) {
 
 int run_solver(int argc, char** argv, const description& d,
                const std::function<matrix_file(const std::string&, unpack_limit)>& read,
-               const std::function<solution(const problem&)>& solve) try {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
-  const command c = parse_command(argc, argv, d);
-  if (c.comm == "mpi") {
-    const int code = run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
-      const bool first = world.rank() == 0;
-      try {
-        require_ranks(c.ranks, world.size());
-        const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
-        together(world, [&] {
-          if (first) require_writable(c);
-        });
-        matrix_file file;
-        together(world, [&] { file = read(c.matrix, c.limit); });
-        const outcome o = solve_on(world, how, file, c, solve);
-        if (first) tell(d, c, file, o);
+               const std::function<solution(const problem&)>& solve) {
+  return run_program(d.name, [&] {
+    const command c = parse_command(argc, argv, d);
+    const rank_options how{.program = d.name, .comm = c.comm, .ranks = c.ranks, .timeout = c.timeout};
+    return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {
+      const arrangement arranged = *arrangement_of(c.policy, c.mesh, {}, ranks);
+      together(world, [&] {
+        if (world.rank() == 0) require_writable(c);
+      });
+      const auto file = std::make_shared<matrix_file>();
+      together(world, [&] { *file = read(c.matrix, c.limit); });
+      return [&d, &c, &solve, arranged, file](const partita::communicator& all) {
+        const outcome o = solve_on(all, arranged, *file, c, solve);
+        if (all.rank() == 0) tell(d, c, *file, o);
         return 0;
-      } catch (const usage_error& e) {
-        return first ? report(d, e) : 2;
-      } catch (const no_solution& e) {
-        return first ? report(d, e) : 1;
-      }
+      };
     });
-    return checked_output(d.name.c_str(), code);
-  }
-  refuse_separate_runs();
-  require_writable(c);
-  const int ranks = c.ranks.value_or(1);
-  const arrangement how = *arrangement_of(c.policy, c.mesh, {}, ranks);
-  const matrix_file file = read(c.matrix, c.limit);
-  run_threads(d.name, ranks, c.timeout, [&](const partita::communicator& world) {
-    const outcome o = solve_on(world, how, file, c, solve);
-    if (world.rank() == 0) tell(d, c, file, o);
   });
-  return checked_output(d.name.c_str(), 0);
-} catch (const usage_error& e) {
-  return first_of_job() ? report(d, e) : 0;
-} catch (const std::exception& e) {
-  return report(d, e);
 }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "../ranks/program.hpp"
 #include "matrix_file.hpp"
 #include "partita/comm/mesh.hpp"
 #include "partita/memory/host.hpp"
@@ -54,8 +55,8 @@ struct problem {
 };
 
 /// What every rank finds out alike, such as that an iteration does not converge: exit code 1.
-struct no_solution : partita::error {
-  using error::error;
+struct no_solution : common_error {
+  using common_error::common_error;
 };
 
 /// Calls f on every rank. If it throws on any, every rank throws no_solution with what the first of them

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "partita/train/model_file.hpp"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
-#include "arrangement.hpp"
 #include "build.hpp"
 #include "complete.hpp"
 #include "presets.hpp"

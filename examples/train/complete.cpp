@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 
 namespace {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../ranks/compiled.hpp"
+#include "../ranks/dense_products.hpp"
+#include "../ranks/precision.hpp"
 #include "partita/algebra/reproducible.hpp"
 #include "place.hpp"
 
@@ -14,5 +16,7 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
     use_far(q, options);
     return partita::memory::measured_far_rates(q);
   };
-  return train_at<partita::host>(world.size(), make_mesh, start_far, asked, data, c, tell);
+  return in_precision(c.precision, [&](auto zero) {
+    return train_in<decltype(zero), partita::host>(world.size(), make_mesh, start_far, asked, data, c, tell);
+  });
 }

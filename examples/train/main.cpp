@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -15,13 +14,12 @@
 #include <malloc.h>
 #endif
 
-#include "../ranks/ending.hpp"
+#include "../ranks/cores.hpp"
 #include "../ranks/precision.hpp"
+#include "../ranks/program.hpp"
 #include "bounds.hpp"
 #include "checkpoints.hpp"
-#include "cores.hpp"
 #include "notes.hpp"
-#include "partita/comm/self.hpp"
 #include "partita/graph/duplicate_edges.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
@@ -70,27 +68,27 @@ struct preparation {
   double seconds = 0;  ///< to read the data and to sort its vertices
 };
 
-/// Every rank of `world` must call, see order_vertices.
-preparation prepared(command& c, int all_ranks, const partita::communicator& world) {
-  const auto begin = std::chrono::steady_clock::now();
+/// What --policy and --mesh ask for; nothing for auto. Throws usage_error.
+std::optional<arrangement> asked_for(const command& c, int all_ranks) {
   const int ranks = ranks_of_mesh(c, all_ranks);
-  const auto asked = [&] {
-    try {
-      if (c.mesh != "auto") return arrangement_of(c.policy, c.mesh, c.replication, ranks);
-      (void)arrangement_of(c.policy, {}, {}, ranks);
-      return std::optional<arrangement>();
-    } catch (const usage_error& e) {
-      if (ranks == all_ranks) throw;
-      throw usage_error(std::string("in a stage, ") + e.what());
-    }
-  }();
-  partita::io::dataset data = load(c, world);
+  try {
+    if (c.mesh != "auto") return arrangement_of(c.policy, c.mesh, c.replication, ranks);
+    (void)arrangement_of(c.policy, {}, {}, ranks);
+    return {};
+  } catch (const usage_error& e) {
+    if (ranks == all_ranks) throw;
+    throw usage_error(std::string("in a stage, ") + e.what());
+  }
+}
+
+/// The data, checked and in the order that is asked for. Every rank of `world` must call, see order_vertices.
+partita::io::dataset in_order(partita::io::dataset data, command& c, const std::optional<arrangement>& asked,
+                              int all_ranks, const partita::communicator& world) {
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
-  data = order_vertices(std::move(data), c, ranks, world);
+  data = order_vertices(std::move(data), c, ranks_of_mesh(c, all_ranks), world);
   if (c.training.pipeline.cut == partita::nn::chunk_cut::partitioned) cut_chunks(data, c, asked->mesh, world);
-  return {asked, std::move(data),
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  return data;
 }
 
 /// The most memory that this process had at a time, in bytes.
@@ -161,53 +159,27 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   return code;
 }
 
-int report(const usage_error& e) {
-  std::fprintf(stderr, "train: %s; train --help lists every option\n", e.what());
-  return 2;
-}
-
-int run(command c, int argc, char** argv) {
-  require_precision(c.precision);
-  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
-  if (!over_mpi) refuse_separate_runs();
-  for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
-  if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
-  if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
-  if (over_mpi)
-    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
-      try {
-        partita::io::end_when_files_change("train");
-        require_ranks(c.ranks, world.size());
-        const preparation from = prepared(c, world.size(), world);
-        stop_on_signals();
-        return train_on(world, from, c);
-      } catch (const usage_error& e) {
-        return world.rank() == 0 ? report(e) : 2;
-      }
-    });
-  const int ranks = c.ranks.value_or(std::max(1, c.training.pipeline.stages));
-  partita::io::end_when_files_change("train");
-  const preparation from = prepared(c, ranks, partita::self::world());
-  // Loading a kernel late may wait for a card that waits for another rank of this process.
-  if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  stop_on_signals();
-  int code = 0;
-  run_threads("train", ranks, c.timeout, [&](const partita::communicator& world) {
-    const int mine = train_on(world, from, c);
-    if (world.rank() == 0) code = mine;
-  });
-  return code;
-}
-
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   give_back_large_blocks();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
-  return checked_output("train", run(parse_command(argc, argv), argc, argv));
-} catch (const usage_error& e) {
-  return first_of_job() ? report(e) : 0;
-} catch (const std::exception& e) {
-  std::fprintf(stderr, "train: %s\n", sentence_of(e).c_str());
-  return 1;
+  return run_program("train", [&] {
+    command c = parse_command(argc, argv);
+    require_precision(c.precision);
+    const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
+    (void)how.over_mpi();
+    for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
+    if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
+    if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
+    return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {
+      partita::io::end_when_files_change("train");
+      const auto begin = std::chrono::steady_clock::now();
+      const auto from = std::make_shared<preparation>();
+      from->asked = asked_for(c, ranks);
+      from->data = in_order(load(c, world), c, from->asked, ranks, world);
+      from->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      stop_on_signals();
+      return [from, &c](const partita::communicator& all) { return train_on(all, *from, c); };
+    });
+  });
 }

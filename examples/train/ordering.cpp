@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <memory>
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "command.hpp"
 #include "partita/io/reordered.hpp"
 #include "partita/partition/blocking.hpp"

@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <string_view>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
-#include "partita/graph/propagation_matrices.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/policy_cost.hpp"
 #include "run.hpp"
 #include "saving.hpp"
 
@@ -39,54 +35,19 @@ partita::memory::far_rates bound_memory(const partita::device_queue<Device>& que
                    {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
 }
 
-/// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
-/// mesh or on each that it allows. The one chosen has the least product of words and bytes of its busiest
-/// rank, the first of equals, of those whose buffers --memory allows, or of all with --far. Notes in
-/// `options` whether the graph is symmetric, if that was asked. Every rank must call. Throws budget_error
-/// where none fits.
+/// The policies and meshes that `auto` stands for: one policy or every one, on its nearest mesh or on each
+/// that it allows; with --far their buffers may be of any size. Every rank must call.
 template <class T, class Device>
-std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
-                                      const partita::io::dataset& data, const command& c,
-                                      partita::nn::training_options& options) {
-  namespace nn = partita::nn;
-  if (c.memory && !nn::is_counted<T, Device>(options))
+partita::nn::policy_choice chosen_by(const command& c, int ranks, const mesh_maker<Device>& make_mesh,
+                                     const partita::io::dataset& data,
+                                     const partita::nn::training_options& options) {
+  if (c.memory && !partita::nn::is_counted<T, Device>(options))
     throw usage_error("--memory needs a --policy and a mesh for " + options.model +
                       ", since auto sets it up under every policy");
-  const bool every_policy = c.policy == "auto";
-  std::vector<candidate> all;
-  for (const partita::policy& p : partita::named_policies) {
-    if (!every_policy && p.name != c.policy) continue;
-    for (const partita::mesh_shape shape :
-         c.mesh == "auto" ? meshes_of(p, ranks) : std::vector{partita::default_mesh(p, ranks)})
-      all.push_back(
-          {{std::string(p.name), shape}, every_policy ? std::string(same_policy(p, shape)) : "", {}});
-  }
-
-  graph::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
-  std::vector<std::pair<candidate*, partita::mesh<Device>>> tried;
-  for (candidate& k : all) {
-    if (!k.same_as.empty()) continue;
-    tried.emplace_back(&k, make_mesh(k.how.mesh));
-    edges.expect(graph::vertex_blocking(tried.back().second, data, options));
-  }
-  for (auto& [k, m] : tried)
-    k->cost = nn::predict_cost<T>(m, edges, options, partita::find_policy(k->how.policy));
-  options.symmetric = edges.known_symmetry();
-  const auto product = [](const auto& k) {
-    return static_cast<double>(k.first->cost.words.max_rank + 1) * static_cast<double>(k.first->cost.bytes());
-  };
-  const auto bytes = [](const auto& k) { return k.first->cost.buffer_bytes.max_rank; };
-  const auto fitting = std::ranges::stable_partition(tried, [&](const auto& k) {
-    return !c.memory || !c.far.empty() || static_cast<std::size_t>(bytes(k)) <= *c.memory;
-  });
-  if (fitting.begin() == tried.begin()) {
-    const auto least = std::ranges::min_element(tried, {}, bytes);
-    partita::base::throw_error<partita::budget_error>(
-        {"no policy fits into --memory: ", least->first->how.policy, " on mesh ", least->first->how.mesh,
-         " needs least, buffers of ", bytes(*least), " bytes on a rank"});
-  }
-  std::ranges::min_element(tried.begin(), fitting.begin(), {}, product)->first->chosen = true;
-  return all;
+  partita::nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
+  if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
+  if (c.far.empty()) from.most_bytes = c.memory;
+  return partita::nn::choose_policy<T>(ranks, make_mesh, data, options, from);
 }
 
 template <class T, class Device>
@@ -97,14 +58,16 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   const auto begin = std::chrono::steady_clock::now();
   partita::nn::training_options options = c.training;
   options.mini_batch.sampling_threads = *c.threads;
-  if (asked)
+  if (asked) {
     o.how = *asked;
-  else
-    o.candidates = candidates_for<T>(ranks, make_mesh, data, c, options);
-  for (const candidate& k : o.candidates) {
-    o.setup_peak_bytes = std::max(o.setup_peak_bytes, k.cost.buffer_bytes.max_rank);
-    if (k.chosen) o.how = k.how;
+  } else {
+    partita::nn::policy_choice choice = chosen_by<T>(c, ranks, make_mesh, data, options);
+    o.how = {std::string(choice.policy.name), choice.mesh};
+    o.candidates = std::move(choice.candidates);
+    options.symmetric = choice.symmetric;
   }
+  for (const partita::nn::policy_candidate& k : o.candidates)
+    o.setup_peak_bytes = std::max(o.setup_peak_bytes, k.cost.buffer_bytes.max_rank);
   if (tell.begin) tell.begin(o);
   const bool on_stages = c.training.pipeline.stages > 0;
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
@@ -126,14 +89,4 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;
   o.plan_seconds = std::max(0.0, before_epochs.count() - o.result.distribute_seconds);
   return o;
-}
-
-/// Every rank must call.
-template <class Device>
-outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
-                 const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
-                 const observers& tell) {
-  return in_precision(c.precision, [&](auto zero) {
-    return train_in<decltype(zero)>(ranks, make_mesh, start_far, asked, data, c, tell);
-  });
 }

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "command.hpp"
 
 inline const std::map<std::string, partita::nn::training_options>& presets() {

@@ -55,8 +55,8 @@ ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
 
 ordered_json in_json(partita::nn::over_ranks o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
 
-ordered_json in_json(const candidate& k) {
-  ordered_json j{{"policy", k.how.policy}, {"mesh", in_json(k.how.mesh)}, {"chosen", k.chosen}};
+ordered_json in_json(const partita::nn::policy_candidate& k) {
+  ordered_json j{{"policy", k.policy.name}, {"mesh", in_json(k.mesh)}, {"chosen", k.chosen}};
   if (!k.same_as.empty()) {
     j["same_as"] = k.same_as;
     return j;
@@ -172,7 +172,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   else
     j["degenerate_mesh"] = note;
   j["candidates"] = ordered_json::array();
-  for (const candidate& k : run.candidates) j["candidates"].push_back(in_json(k));
+  for (const partita::nn::policy_candidate& k : run.candidates) j["candidates"].push_back(in_json(k));
   j["ledger"] = ordered_json::array();
   for (const partita::comm::ledger_entry& e : result.ledger)
     j["ledger"].push_back({{"phase", e.phase},
@@ -190,15 +190,15 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
 
 namespace {
 
-void print_candidates(const std::vector<candidate>& candidates) {
+void print_candidates(const std::vector<partita::nn::policy_candidate>& candidates) {
   fmt::print("{:16} {:9} {:>21} {:>21}\n", "auto: policy", "mesh", "words, busiest rank", "MB, busiest rank");
-  for (const candidate& k : candidates)
+  for (const partita::nn::policy_candidate& k : candidates)
     if (k.same_as.empty())
-      fmt::print("{:16} {:9} {:21} {:21.3f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
+      fmt::print("{:16} {:9} {:21} {:21.3f}{}\n", k.policy.name, to_string(k.mesh), k.cost.words.max_rank,
                  1e-6 * static_cast<double>(k.cost.bytes()),
                  k.chosen ? fmt::format("  chosen: {}", chosen_because) : "");
     else
-      fmt::print("{:16} {:9} the same as {}\n", k.how.policy, to_string(k.how.mesh), k.same_as);
+      fmt::print("{:16} {:9} the same as {}\n", k.policy.name, to_string(k.mesh), k.same_as);
   std::fflush(stdout);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results.hpp"
 
+#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
-#include "arrangement.hpp"
 #include "build.hpp"
 
 namespace {

@@ -2,25 +2,17 @@
 #pragma once
 /// The parts of `train` that are translation units of their own.
 
-#include "arrangement.hpp"
+#include "../ranks/arrangement.hpp"
 #include "command.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/local/host/gemm_backend.hpp"
 #include "partita/memory/far_forecast.hpp"
-
-/// What `auto` chose from.
-struct candidate {
-  arrangement how;
-  std::string same_as;  ///< the policy that does the same on this mesh and was tried instead, or nothing
-  partita::nn::policy_cost cost;
-  bool chosen = false;
-};
+#include "partita/train/choose_policy.hpp"
 
 /// What was trained, and how it went.
 struct outcome {
-  arrangement how;                    ///< of a stage, where there are stages
-  std::vector<candidate> candidates;  ///< of `auto`
+  arrangement how;                                        ///< of a stage, where there are stages
+  std::vector<partita::nn::policy_candidate> candidates;  ///< of `auto`
   partita::nn::training_result result;
   partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included
   partita::global_index duplicate_edges = 0;   ///< -1: not counted, the data has changed
@@ -47,6 +39,3 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
 /// when this program was built without CUDA.
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
                       const partita::io::dataset& data, const command& c, const observers& tell);
-
-/// CBLAS where this program was built with it, otherwise the library's own products.
-partita::on_host::gemm_backend dense_products();

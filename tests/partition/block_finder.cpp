@@ -29,7 +29,7 @@ void check_finder(const blocking& b) {
 
 TEST_CASE("block_finder: even blocks, of which some are empty") {
   for (const int ranks : {1, 2, 3, 4, 6, 8, 9, 12})
-    for (const mesh_shape shape : test_support::meshes_of(split_3d, ranks))
+    for (const mesh_shape shape : partition::meshes_of(split_3d, ranks))
       for (const nesting order : {nesting::rows, nesting::cols})
         for (const global_index n : {0, 1, 5, 61}) check_finder(blocking::even(n, shape, order));
 }

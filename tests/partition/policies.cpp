@@ -94,6 +94,19 @@ TEST_CASE("policies: a mesh fills its ranks and uses no other axis") {
   });
 }
 
+TEST_CASE("policies: every mesh that they allow, and which of them do the same there") {
+  using partition::meshes_of, partition::same_policy;
+  using meshes = std::vector<mesh_shape>;
+  CHECK(meshes_of(row_1d, 4) == meshes{{4, 1, 1}});
+  CHECK(meshes_of(grid_2d, 4) == meshes{{4, 1, 1}, {2, 2, 1}, {1, 4, 1}});
+  CHECK(meshes_of(split_3d, 4) == meshes{{4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {2, 1, 2}, {1, 2, 2}, {1, 1, 4}});
+  CHECK(same_policy(grid_2d, {4, 1, 1}) == "row_1d");
+  CHECK(same_policy(grid_2d, {2, 2, 1}).empty());
+  CHECK(same_policy(split_3d, {2, 2, 1}) == "grid_2d");
+  CHECK(same_policy(row_1d, {4, 1, 1}).empty());
+  CHECK(same_policy(split_3d, {2, 2, 1}, std::array{row_1d, split_3d}).empty());
+}
+
 TEST_CASE("policies: by name") {
   std::vector<std::string> names;
   for (const policy& p : named_policies) {

@@ -285,7 +285,7 @@ class TrainProgram(ProgramCase):
         done = train(*short, "--memory", f"{set_up[least] / 1024}KiB")
         self.assertRegex(done.stdout, f"(?m)^ *{least} .* chosen")
         self.assertIn("does not fit into the budget", done.stderr)
-        self.refused(1, "no policy fits into --memory: ", *short, "--memory", "1")
+        self.refused(1, "no policy fits into buffers of 1 bytes on a rank: ", *short, "--memory", "1")
         self.refused(2, "--memory needs a --policy and a mesh for gat", "--data", "karate", "--model", "gat", "--memory", "1G")
         for size in ("big", "inf", "nan", "-1", "0.5", "8388608T"):
             self.refused(2, f'--memory "{size}" is not a size', *short, f"--memory={size}")

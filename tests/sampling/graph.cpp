@@ -7,6 +7,7 @@
 namespace test_graph_of_samplers {
 
 using namespace test_support;
+using sampling::graph;
 
 /// The rows of a graph that this rank has.
 global_rows rows_here(const graph<double>& g) {

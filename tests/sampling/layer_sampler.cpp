@@ -7,7 +7,7 @@
 namespace test_layer_sampler {
 
 using namespace test_support;
-using sampling::layer_options, sampling::layer_sampler;
+using sampling::graph, sampling::layer_options, sampling::layer_sampler;
 
 constexpr global_index n = 67;
 

@@ -9,7 +9,7 @@
 namespace test_neighbour_sampler {
 
 using namespace test_support;
-using sampling::neighbour_options, sampling::neighbour_sampler;
+using sampling::graph, sampling::neighbour_options, sampling::neighbour_sampler;
 
 constexpr global_index n = 67;
 

@@ -9,6 +9,7 @@
 namespace test_roots_apart {
 
 using namespace test_support;
+using sampling::graph;
 
 /// The vertices that root r of a sample depends on, those of H_0.
 std::set<local_index> reached(const sample& s, local_index r) {

@@ -9,7 +9,7 @@
 namespace test_walk_sampler {
 
 using namespace test_support;
-using sampling::walk_options, sampling::walk_sampler;
+using sampling::graph, sampling::walk_options, sampling::walk_sampler;
 
 constexpr global_index n = 67;
 

@@ -27,23 +27,13 @@ void expect_error(partita::mesh_shape shape, std::string_view part, Act act) {
   expect_error<Error>(part, [&] { with_mesh(shape, act); });
 }
 
-inline std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
-  const auto most = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
-  std::vector<partita::mesh_shape> meshes;
-  for (int depth = 1; depth <= most(partita::axis::depth); ++depth)
-    for (int col = 1; col <= most(partita::axis::col); ++col)
-      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= most(partita::axis::row))
-        meshes.push_back({ranks / (depth * col), col, depth});
-  return meshes;
-}
-
 /// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks;
 /// sanitizers see every mesh of up to four ranks, and the default one of six.
 void for_each_mesh(const auto& rank_counts, auto body) {
   for (const partita::policy& p : partita::named_policies)
     for (int ranks : rank_counts)
       if (sees(ranks))
-        for (partita::mesh_shape shape : meshes_of(p, ranks))
+        for (partita::mesh_shape shape : partita::partition::meshes_of(p, ranks))
           if (!sanitized || ranks <= 4 || shape == partita::default_mesh(p, ranks)) body(p, shape);
 }
 

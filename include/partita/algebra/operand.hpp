@@ -2,6 +2,7 @@
 #pragma once
 /// The input of a layer: a matrix with whole rows on each rank, dense or sparse, or slices of its columns.
 
+#include <type_traits>
 #include <variant>
 
 #include "partita/algebra/column_slices.hpp"
@@ -39,6 +40,12 @@ class operand {
     return visit([](const auto& x) -> const blocking& { return x.row_blocking(); });
   }
 
+  /// The slices, or null for another X.
+  algebra::column_slices<T, Device>* slices() const {
+    const auto* const found = std::get_if<algebra::column_slices<T, Device>*>(&x_);
+    return found == nullptr ? nullptr : *found;
+  }
+
   /// visitor(x), x a const dense<T, vertex_rows, Device>, a const sparse_rows<T, Device> or an
   /// algebra::column_slices<T, Device>, which keeps what products with it leave for their gradients.
   template <class Visitor>
@@ -48,10 +55,14 @@ class operand {
   /// The same, and visitor(x, what passes are planned with) for a sparse_rows<T, Device>.
   template <class Visitor>
   void visit_planned(Visitor visitor) const {
-    if (const auto* const x = std::get_if<const sparse_rows<T, Device>*>(&x_))
-      visitor(**x, passes_.get());
-    else
-      visit(visitor);
+    std::visit(
+        [&](auto* x) {
+          if constexpr (std::is_same_v<decltype(x), const sparse_rows<T, Device>*>)
+            visitor(*x, passes_.get());
+          else
+            visitor(*x);
+        },
+        x_);
   }
 
  private:

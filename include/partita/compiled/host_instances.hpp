@@ -25,5 +25,5 @@
   PREFIX template class nn::linear<T, host>;                     \
   PREFIX template class nn::gcn_conv<T, host>;                   \
   PREFIX template class nn::sage_conv<T, host>;                  \
-  PREFIX template class graph::propagation_matrices<T, host>;            \
+  PREFIX template class graph::propagation_matrices<T, host>;    \
   PARTITA_TRAINING_INSTANCES(PREFIX, T, host)

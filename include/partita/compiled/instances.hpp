@@ -39,7 +39,7 @@
   PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,         \
                                                       const nn::training_options&, const policy&);     \
   PREFIX template bool nn::is_counted<T, DEVICE>(const nn::training_options&);                         \
-  PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, graph::edge_counts&,           \
+  PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, graph::edge_counts&,        \
                                                       const nn::training_options&, const policy&);     \
   PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, const io::dataset&,         \
                                                       const nn::training_options&, const policy&);

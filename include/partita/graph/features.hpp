@@ -83,8 +83,7 @@ sparse_rows<T, Device> sparse_features_of(const mesh<Device>& m, const io::datas
   return {m, rows, data.features, std::move(entries)};
 }
 
-namespace detail {
-
+/// The vertices of this rank's rows in the blocking `rows`. Local.
 template <class Device>
 std::vector<global_index> vertices_here(const mesh<Device>& m, const blocking& rows) {
   const interval mine = rows.block(vertex_rows.rows, m.at());
@@ -93,30 +92,21 @@ std::vector<global_index> vertices_here(const mesh<Device>& m, const blocking& r
   return vertices;
 }
 
-}  // namespace detail
-
 /// The scaled features of this rank's vertices (n x f), with row blocking `rows`. Local; no communication.
 template <class T, class Device>
 dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
-  return features_of<T>(m, data, raw, rows, detail::vertices_here(m, rows));
+  return features_of<T>(m, data, raw, rows, vertices_here(m, rows));
 }
 template <class T, class Device>
 dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw) {
   return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
 }
-/// As above, for a dataset with CSR features.
-template <class T, class Device>
-sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
-                                             const blocking& rows) {
-  return sparse_features_of<T>(m, data, raw, rows, detail::vertices_here(m, rows));
-}
-
-/// How many of its entries this rank would store. Local.
+/// How many entries of CSR features this rank would store. Local.
 template <class Device>
 std::size_t stored_features(const mesh<Device>& m, const io::dataset& data, const blocking& rows) {
   std::size_t stored = 0;
-  for (const global_index v : detail::vertices_here(m, rows))
+  for (const global_index v : vertices_here(m, rows))
     data.vertex_features.for_row(v, [&](global_index, auto) { ++stored; });
   return stored;
 }

@@ -106,7 +106,7 @@ class propagation_matrices {
   using matrix = sparse<T, dynamic_layout, Device>;
 
   propagation_matrices(const partita::mesh<Device>& m, const io::dataset& data, const matrix_options& options,
-                  const policy& p)
+                       const policy& p)
       : mesh_(m),
         policy_(p),
         rows_(vertex_blocking(m, data, options)),
@@ -125,8 +125,8 @@ class propagation_matrices {
                           : of != propagation_matrix::mean_normalized && adjacency_is_symmetric()
                               ? symmetry::symmetric
                               : symmetry::general;
-    const auto entries =
-        propagation_entries<T>(mesh_.world(), edges_.graph(), of, options_, {threads(), mesh_.reproducible()});
+    const auto entries = propagation_entries<T>(mesh_.world(), edges_.graph(), of, options_,
+                                                {threads(), mesh_.reproducible()});
     const matrix a = distribute(mesh_, policy_.sparse, rows_, rows_, entries, kind, policy_.dense,
                                 transfer::sharing::trusted);
     edges_.forget();

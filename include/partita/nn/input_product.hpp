@@ -30,7 +30,10 @@ class input_product {
   }
   /// A x, also of column slices.
   operand operator()(const operand& x, graph_product<T, Device>& a) {
-    last_ = x.visit([&](auto& h) { return product(h, x, a); });
+    if (auto* const slices = x.slices())
+      last_ = slices->aggregated();
+    else
+      last_ = operator()(x, [&](const matrix& whole, matrix& y) { a(whole, y); });
     return *last_;
   }
 
@@ -39,14 +42,6 @@ class input_product {
   const operand& last() const { return *last_; }
 
  private:
-  template <class X>
-  operand product(const X&, const operand& x, graph_product<T, Device>& a) {
-    return operator()(x, [&](const matrix& whole, matrix& y) { a(whole, y); });
-  }
-  operand product(algebra::column_slices<T, Device>& x, const operand&, graph_product<T, Device>&) {
-    return x.aggregated();
-  }
-
   matrix y_;
   algebra::dense_operand<T, Device> written_out_;
   std::optional<operand> last_;

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "partita/partition/layout.hpp"
 #include "partita/partition/mesh_shape.hpp"
@@ -80,6 +83,43 @@ inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
           {"policy ", p.name, " does not use the ", partition::name_of(a), " axis of mesh ", shape});
 }
 
+namespace partition {
+
+/// Every mesh of `ranks` ranks that the policy allows.
+inline std::vector<mesh_shape> meshes_of(const policy& p, int ranks) {
+  const auto longest = [&](axis a) { return p.used().contains(a) ? ranks : 1; };
+  std::vector<mesh_shape> meshes;
+  for (int depth = 1; depth <= longest(axis::depth); ++depth)
+    for (int col = 1; col <= longest(axis::col); ++col)
+      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= longest(axis::row))
+        meshes.push_back({ranks / (depth * col), col, depth});
+  return meshes;
+}
+
+/// The axes along which a mesh has several ranks.
+constexpr axis_set axes_with_ranks(mesh_shape mesh) {
+  axis_set axes;
+  for (const axis a : all_axes)
+    if (mesh[a] > 1) axes = axes | a;
+  return axes;
+}
+
+/// The name of the first of these policies, of those before `p`, that cuts matrices on this mesh as `p` does,
+/// because axes have one rank there; empty where there is none.
+inline std::string_view same_policy(const policy& p, mesh_shape mesh,
+                                    std::span<const policy> among = named_policies) {
+  const axis_set axes = axes_with_ranks(mesh);
+  const auto effective = [&](layout l) { return layout{l.rows & axes, l.cols & axes}; };
+  for (const policy& other : among) {
+    if (other.name == p.name) break;
+    if (effective(other.sparse) == effective(p.sparse) && effective(other.dense) == effective(p.dense))
+      return other.name;
+  }
+  return {};
+}
+
+}  // namespace partition
+
 /// The mesh of `ranks` ranks over the policy's axes that is closest to a square or cube, longer axes first.
 /// `replication` fixes the depth. Throws mesh_error if the replication does not divide the ranks or no mesh
 /// fits.
@@ -88,14 +128,10 @@ inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> re
   if (replication && (*replication < 1 || ranks % *replication != 0))
     base::throw_error<mesh_error>({"replication ", *replication, " does not divide ", ranks, " ranks"});
   mesh_shape best{0, 0, 0};
-  const auto longest = [&](axis a) { return p.used().contains(a) ? ranks : 1; };
-  for (int depth = 1; depth <= longest(axis::depth); ++depth)
-    for (int col = 1; col <= longest(axis::col); ++col) {
-      if (ranks % (depth * col) != 0 || (replication && depth != *replication)) continue;
-      const mesh_shape m{ranks / (depth * col), col, depth};
-      if (m.row > longest(axis::row)) continue;
-      if (best.row == 0 || m.row + m.col + m.depth < best.row + best.col + best.depth) best = m;
-    }
+  for (const mesh_shape m : partition::meshes_of(p, ranks)) {
+    if (replication && m.depth != *replication) continue;
+    if (best.row == 0 || m.row + m.col + m.depth < best.row + best.col + best.depth) best = m;
+  }
   if (best.row == 0)
     base::throw_error<mesh_error>(
         {"policy ", p.name, " has no mesh of ", ranks, " ranks with replication ", replication.value_or(1)});

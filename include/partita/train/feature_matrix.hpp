@@ -38,7 +38,8 @@ dense<T, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io:
     return initial_embedding<T>(m, by_columns ? layout{{}, partition::every_axis} : layout(vertex_rows), rows,
                                 options.embedding, options.seed);                         // (n, w)
   if (by_columns) return graph::local_feature_columns<T>(m, data, options.raw_features);  // (n, f/p)
-  return graph::local_features<T>(m, data, options.raw_features, rows);                   // (n/p, f)
+  return graph::features_of<T>(m, data, options.raw_features, rows,
+                               graph::vertices_here(m, rows));  // (n/p, f)
 }
 
 /// Whether matrices are filled, or only allocated because a model is asked what it moves.
@@ -64,9 +65,11 @@ class feature_matrix {
              is_sparse && contents == matrix_contents::unread && stored <= m.tile_entries())
       sparse_.emplace(m, rows, width, stored);
     else if (is_sparse)
-      sparse_.emplace(graph::local_sparse_features<T>(m, data, options.raw_features, rows));
+      sparse_.emplace(
+          graph::sparse_features_of<T>(m, data, options.raw_features, rows, graph::vertices_here(m, rows)));
     else
-      dense_.emplace(graph::local_features<T>(m, data, options.raw_features, rows));
+      dense_.emplace(
+          graph::features_of<T>(m, data, options.raw_features, rows, graph::vertices_here(m, rows)));
     data.vertex_features.forget();
   }
 

@@ -150,7 +150,8 @@ template <class T, class Device>
 nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
-  const auto a = graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
+  const auto a =
+      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 

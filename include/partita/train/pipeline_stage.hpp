@@ -281,8 +281,8 @@ std::optional<algebra::operand<T, Device>> pipeline_stage<T, Device>::input_of(s
   if (!features_->dense_rows())
     return algebra::operand<T, Device>(sparse_parts_.emplace_back(
         graph::sparse_features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
-  return algebra::operand<T, Device>(
-      dense_parts_.emplace_back(graph::features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
+  return algebra::operand<T, Device>(dense_parts_.emplace_back(
+      graph::features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
 }
 
 /// Features that layers multiply with A before any parameter: no chunk reads old ones.

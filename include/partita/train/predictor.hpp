@@ -47,7 +47,8 @@ model<T, Device> predictor<T, Device>::made(const mesh<Device>& m, const io::dat
                                             const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const bool one_way = named.multiplies_with != graph::propagation_matrix::self_loops;
-  const auto a = graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
+  const auto a =
+      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../ranks/cuda_device.hpp"
+#ifdef PARTITA_WITH_CUDA
 #include "partita/compiled/cuda.hpp"
+
+#include "../ranks/cuda_device.hpp"
 #include "place.hpp"
 
 void compare_on_cuda(const partita::communicator& world, const golden_command& c,
@@ -9,3 +11,11 @@ void compare_on_cuda(const partita::communicator& world, const golden_command& c
   const partita::communicator ranks = cuda_world(world, queue, c.comm);
   compare_at(cuda_mesh(ranks, mesh_of(c, ranks.size()), queue), c, cases, observe);
 }
+#else
+#include "run.hpp"
+
+void compare_on_cuda(const partita::communicator&, const golden_command&, const std::vector<golden_case>&,
+                     const case_observer&) {
+  throw partita::error("this program was built without CUDA; use --device cpu");
+}
+#endif

@@ -34,23 +34,11 @@ void require_possible(int ranks);
 /// Throws usage_error when --ranks asks for another number than an MPI job has.
 void require_ranks(std::optional<int> asked, int of_job);
 
-/// Every mesh of `ranks` ranks that the policy allows.
-std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks);
-
-/// The first named policy before `p` that cuts matrices on this mesh as `p` does, because axes have one rank
-/// there; nothing where there is none.
-std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh);
-
 /// A sentence when several ranks leave an axis of the policy with one; nothing otherwise.
 std::string degenerate_mesh(const arrangement& how);
 
 /// The limit of a wait that --timeout gives in seconds, or nothing.
 std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout);
-
-/// `body` on as many threads. A rank that is stuck ends the process, with a sentence of `program` and exit
-/// code 1.
-void run_threads(const std::string& program, int ranks, std::optional<double> timeout,
-                 const std::function<void(const partita::communicator&)>& body);
 
 /// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
 /// MPI.

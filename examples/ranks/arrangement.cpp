@@ -9,8 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "partita/comm/threads.hpp"
-
 namespace {
 
 partita::mesh_shape parse_mesh(const std::string& text) {
@@ -26,14 +24,6 @@ partita::mesh_shape parse_mesh(const std::string& text) {
     at = rest + 1;
   }
   return m;
-}
-
-/// The axes that cut anything.
-partita::axis_set axes_with_ranks(partita::mesh_shape mesh) {
-  partita::axis_set axes;
-  for (const partita::axis a : partita::partition::all_axes)
-    if (mesh[a] > 1) axes = axes | a;
-  return axes;
 }
 
 /// How launchers tell a process the size of its job and its rank; srun sets SLURM_STEP_NUM_TASKS, a batch
@@ -91,34 +81,11 @@ void require_ranks(std::optional<int> asked, int of_job) {
                       ": start it with mpirun -n " + std::to_string(*asked));
 }
 
-std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
-  const auto longest = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
-  std::vector<partita::mesh_shape> meshes;
-  for (int depth = 1; depth <= longest(partita::axis::depth); ++depth)
-    for (int col = 1; col <= longest(partita::axis::col); ++col)
-      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= longest(partita::axis::row))
-        meshes.push_back({ranks / (depth * col), col, depth});
-  return meshes;
-}
-
-std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh) {
-  const partita::axis_set long_axes = axes_with_ranks(mesh);
-  const auto effective = [&](partita::layout l) {
-    return partita::layout{l.rows & long_axes, l.cols & long_axes};
-  };
-  for (const partita::policy& other : partita::named_policies) {
-    if (other.name == p.name) break;
-    if (effective(other.sparse) == effective(p.sparse) && effective(other.dense) == effective(p.dense))
-      return other.name;
-  }
-  return {};
-}
-
 std::string degenerate_mesh(const arrangement& how) {
   const partita::policy& p = partita::find_policy(how.policy);
-  const partita::axis_set idle = p.used() - axes_with_ranks(how.mesh);
+  const partita::axis_set idle = p.used() - partita::partition::axes_with_ranks(how.mesh);
   if (how.mesh.size() == 1 || idle.empty()) return {};
-  const std::string_view same = same_policy(p, how.mesh);
+  const std::string_view same = partita::partition::same_policy(p, how.mesh);
   const std::string what = same.empty() ? "it cuts nothing along " + partita::partition::name_of(idle)
                                         : "the same as " + std::string(same);
   return how.policy + " on " + std::to_string(how.mesh.size()) + " ranks is a " + to_string(how.mesh) +
@@ -128,18 +95,6 @@ std::string degenerate_mesh(const arrangement& how) {
 std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout) {
   if (!timeout) return {};
   return std::chrono::milliseconds(std::llround(1000 * *timeout));
-}
-
-void run_threads(const std::string& program, int ranks, std::optional<double> timeout,
-                 const std::function<void(const partita::communicator&)>& body) {
-  const auto end = [&](const std::string& why) {
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), why.c_str());
-    if (ftrylockfile(stdout) == 0) std::fflush(stdout);  // not where the rank is stuck in writing
-    std::_Exit(1);
-  };
-  const char* const pin = std::getenv("PARTITA_PIN");
-  const bool pins = pin == nullptr || std::string_view(pin) != "0";
-  partita::threads::run(ranks, body, {.time_limit = time_limit(timeout), .if_stuck = end, .pins = pins});
 }
 
 bool in_mpi_job() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <cstdlib>
 
-#include "../ranks/ending.hpp"
 #include "arrangement.hpp"
+#include "ending.hpp"
+#ifdef PARTITA_WITH_MPI
 #include "partita/comm/mpi.hpp"
 
 int run_mpi(int argc, char** argv, std::optional<double> timeout,
@@ -21,3 +23,10 @@ int run_mpi(int argc, char** argv, std::optional<double> timeout,
   };
   return partita::mpi::run(argc, argv, in_sentences, o);
 }
+#else
+
+int run_mpi(int, char**, std::optional<double>, const std::function<int(partita::communicator)>&) {
+  std::fputs("this program was built without MPI; install libopenmpi-dev and build again\n", stderr);
+  return 1;
+}
+#endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../ranks/cuda_device.hpp"
+#ifdef PARTITA_WITH_CUDA
 #include "partita/compiled/cuda.hpp"
+
+#include "../ranks/cuda_device.hpp"
 #include "place.hpp"
 
 split_counts predict_on_cuda(const partita::communicator& world, const arrangement& how,
@@ -9,3 +11,11 @@ split_counts predict_on_cuda(const partita::communicator& world, const arrangeme
   const partita::communicator ranks = cuda_world(world, queue, c.comm, time_limit(c.timeout));
   return predict_at(cuda_mesh(ranks, how.mesh, queue), task, c);
 }
+#else
+#include "run.hpp"
+
+split_counts predict_on_cuda(const partita::communicator&, const arrangement&, const prediction_task&,
+                             const predict_command&) {
+  throw partita::error("this program was built without CUDA; use --device cpu");
+}
+#endif

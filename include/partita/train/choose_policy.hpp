@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The policy and the mesh under which training costs least.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "partita/train/policy_cost.hpp"
+
+namespace partita::nn {
+
+/// What a policy is chosen from.
+struct policy_search {
+  std::vector<partita::policy> policies = {named_policies.begin(), named_policies.end()};
+  bool every_mesh = false;                     ///< each mesh that a policy allows; otherwise its default_mesh
+  std::optional<std::size_t> most_bytes = {};  ///< that buffers of a rank may take, of who is chosen
+  int threads = 1;                             ///< of each rank, with which it counts edges
+};
+
+/// A policy on a mesh, and the cost of training under it.
+struct policy_candidate {
+  partita::policy policy;
+  mesh_shape mesh;
+  std::string_view same_as = {};  ///< an earlier policy that does the same on this mesh: there is no cost
+  policy_cost cost = {};
+  bool chosen = false;
+};
+
+/// The policy that was chosen, and those that it was chosen from.
+struct policy_choice {
+  partita::policy policy;
+  mesh_shape mesh;
+  std::vector<policy_candidate> candidates;
+  std::optional<bool> symmetric = {};  ///< training_options::symmetric, where that was found out
+};
+
+namespace detail {
+
+inline std::vector<policy_candidate> candidates_of(const policy_search& from, int ranks) {
+  std::vector<policy_candidate> all;
+  for (const partita::policy& p : from.policies)
+    for (const mesh_shape shape :
+         from.every_mesh ? partition::meshes_of(p, ranks) : std::vector{default_mesh(p, ranks)})
+      all.push_back({p, shape, partition::same_policy(p, shape, from.policies)});
+  return all;
+}
+
+/// Marks the candidate with the least product of words and bytes, the first of equals, of those that fit.
+inline const policy_candidate& choose(std::vector<policy_candidate>& all,
+                                      std::optional<std::size_t> most_bytes) {
+  policy_candidate *chosen = nullptr, *smallest = nullptr;
+  const auto product = [](const policy_candidate& k) {
+    return static_cast<double>(k.cost.words.max_rank + 1) * static_cast<double>(k.cost.bytes());
+  };
+  const auto bytes = [](const policy_candidate& k) { return k.cost.buffer_bytes.max_rank; };
+  for (policy_candidate& k : all) {
+    if (!k.same_as.empty()) continue;
+    if (smallest == nullptr || bytes(k) < bytes(*smallest)) smallest = &k;
+    const bool fits = !most_bytes || static_cast<std::size_t>(bytes(k)) <= *most_bytes;
+    if (fits && (chosen == nullptr || product(k) < product(*chosen))) chosen = &k;
+  }
+  if (smallest == nullptr) throw mesh_error("there is no policy to choose from");
+  if (chosen == nullptr)
+    base::throw_error<budget_error>({"no policy fits into buffers of ", *most_bytes,
+                                     " bytes on a rank: ", smallest->policy.name, " on mesh ", smallest->mesh,
+                                     " needs least, ", bytes(*smallest), " bytes"});
+  chosen->chosen = true;
+  return *chosen;
+}
+
+}  // namespace detail
+
+/// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes, see
+/// predict_cost. make_mesh(shape) makes a mesh of these ranks. Every rank must call. What travels: see
+/// predict_cost; edges are counted once for all candidates. Throws budget_error where none fits, mesh_error
+/// where there is no policy to choose from, and as predict_cost.
+template <class T, class MakeMesh>
+policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
+                            const training_options& options, const policy_search& from = {}) {
+  std::vector<policy_candidate> all = detail::candidates_of(from, ranks);
+  graph::edge_counts edges(make_mesh(mesh_shape{ranks, 1, 1}).world(), data, from.threads);
+  std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
+  for (policy_candidate& k : all) {
+    if (!k.same_as.empty()) continue;
+    tried.emplace_back(&k, make_mesh(k.mesh));
+    edges.expect(graph::vertex_blocking(tried.back().second, data, options));
+  }
+  for (auto& [k, m] : tried) k->cost = predict_cost<T>(m, edges, options, k->policy);
+  const policy_candidate& chosen = detail::choose(all, from.most_bytes);
+  policy_choice choice{chosen.policy, chosen.mesh, {}, edges.known_symmetry()};
+  choice.candidates = std::move(all);
+  return choice;
+}
+/// As above on meshes of all ranks of `world`, with this queue.
+template <class T, class Device>
+policy_choice choose_policy(const communicator& world, const device_queue<Device>& queue,
+                            const io::dataset& data, const training_options& options,
+                            const policy_search& from = {}) {
+  const auto make_mesh = [&](mesh_shape shape) { return partita::mesh<Device>(world, shape, queue); };
+  return choose_policy<T>(world.size(), make_mesh, data, options, from);
+}
+
+}  // namespace partita::nn

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policy that is chosen, against the costs of all.
+#include "partita/train/choose_policy.hpp"
+
+#include "partita/compiled/host.hpp"
+#include "partita/io/karate.hpp"
+#include "support/datasets.hpp"
+
+namespace test_choose_policy {
+
+using namespace test_support;
+
+nn::policy_choice chosen(const communicator& world, const io::dataset& data, const nn::policy_search& from,
+                         const nn::training_options& options = {}) {
+  return nn::choose_policy<double>(world, device_queue<host>(), data, options, from);
+}
+
+double product(const nn::policy_cost& c) {
+  return static_cast<double>(c.words.max_rank + 1) * static_cast<double>(c.bytes());
+}
+
+TEST_CASE("the first policy with the least product of words and bytes is chosen") {
+  const io::dataset club = io::karate_club();
+  for (const bool every_mesh : {false, true})
+    for (const int ranks : {1, 4, 6})
+      on_threads(ranks, [&](const communicator& world) {
+        const nn::policy_choice choice = chosen(world, club, {.every_mesh = every_mesh});
+        CHECK(choice.symmetric == true);
+        const nn::policy_candidate* best = nullptr;
+        std::size_t count = 0;
+        for (const nn::policy_candidate& k : choice.candidates) {
+          CHECK(k.same_as == partition::same_policy(k.policy, k.mesh));
+          CHECK((every_mesh || k.mesh == default_mesh(k.policy, ranks)));
+          count += k.chosen ? 1 : 0;
+          if (!k.same_as.empty()) continue;
+          const nn::policy_cost alone =
+              nn::predict_cost<double>(mesh<host>(world, k.mesh), club, {}, k.policy);
+          CHECK(k.cost.words.max_rank == alone.words.max_rank);
+          CHECK(k.cost.bytes() == alone.bytes());
+          if (best == nullptr || product(k.cost) < product(best->cost)) best = &k;
+        }
+        CHECK(count == 1);
+        CHECK(best->chosen);
+        CHECK((best->policy.name == choice.policy.name && best->mesh == choice.mesh));
+      });
+}
+
+TEST_CASE("buffers of the policy that is chosen fit into what is allowed") {
+  const io::dataset club = io::karate_club();
+  on_threads(4, [&](const communicator& world) {
+    const nn::policy_choice free = chosen(world, club, {});
+    const auto bytes = [](const nn::policy_candidate& k) { return k.cost.buffer_bytes.max_rank; };
+    const nn::policy_candidate* smallest = nullptr;
+    for (const nn::policy_candidate& k : free.candidates)
+      if (k.same_as.empty() && (smallest == nullptr || bytes(k) < bytes(*smallest))) smallest = &k;
+    const auto least = static_cast<std::size_t>(bytes(*smallest));
+    CHECK(chosen(world, club, {.most_bytes = least}).policy.name == smallest->policy.name);
+    CHECK_THROWS_AS(chosen(world, club, {.most_bytes = least - 1}), budget_error);
+  });
+}
+
+TEST_CASE("a choice of one policy, and of none") {
+  on_threads(4, [&](const communicator& world) {
+    const nn::policy_choice one =
+        chosen(world, directed_graph(), {.policies = {grid_2d}, .every_mesh = true, .threads = 2});
+    CHECK(one.policy.name == grid_2d.name);
+    CHECK(one.candidates.size() == 3);
+    for (const nn::policy_candidate& k : one.candidates) CHECK(k.same_as.empty());
+    CHECK_THROWS_AS(chosen(world, directed_graph(), {.policies = {}}), mesh_error);
+  });
+}
+
+}  // namespace test_choose_policy
