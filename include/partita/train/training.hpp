@@ -266,10 +266,8 @@ void training<T, Device>::keep() {
 template <class T, class Device>
 std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how) {
   const communicator& world = mesh_.world();
-  const auto here = [&](const auto& load) {
-    return world.rank() == 0 ? load() : std::decay_t<decltype(load())>();
-  };
-  auto found = how.load ? here(how.load) : std::nullopt;
+  std::optional<training_state<T>> found;
+  if (how.load && world.rank() == 0) found = how.load();
   if (how.load && world.broadcast(static_cast<int>(found.has_value()), 0) != 0) {
     training_state<T> state = found ? *std::move(found) : training_state<T>{};
     detail::sort_embedding(state.tensors, how.old_number, true);
@@ -280,7 +278,8 @@ std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how)
     return std::move(state.epochs);
   }
   if (how.initial) {
-    state_dict<T> given = here(how.initial);
+    state_dict<T> given;
+    if (world.rank() == 0) given = how.initial();
     detail::sort_embedding(given, how.old_number, true);
     assign(given);
   }
