@@ -128,19 +128,13 @@ training_state<T> load_state(const io::safetensors_file& file) {
   training_state<T> state;
   state.steps = detail::number_in(file, "steps");
   if (state.steps < 0) base::throw_error<input_error>({file.name(), ": its steps are ", state.steps});
-  for (const io::named_tensor& tensor : file.tensors()) {
-    const std::string &name = tensor.name, shown = io::printable(name);
-    if (name == detail::epochs_name) continue;
-    if (tensor.shape.size() != 2)
-      base::throw_error<input_error>({file.name(), ": the tensor ", shown, " is no matrix"});
+  state.tensors = values_in<T>(file, detail::epochs_name);
+  for (const parameter_values<T>& t : state.tensors)
     for (const std::string_view prefix : {"adam.first.", "adam.second.", "sgd.momentum.", "best."})
-      if (name.starts_with(prefix) && file.at(name.substr(prefix.size())).shape != tensor.shape)
+      if (t.name.starts_with(prefix) &&
+          file.at(t.name.substr(prefix.size())).shape != std::vector{t.shape.rows, t.shape.cols})
         base::throw_error<input_error>(
-            {file.name(), ": the tensor ", shown, " has another shape than its parameter"});
-    state.tensors.push_back({name, {tensor.shape[0], tensor.shape[1]}, file.values<T>(name)});
-    detail::require_finite(std::span<const T>(state.tensors.back().values), file.name(),
-                           "the tensor " + shown);
-  }
+            {file.name(), ": the tensor ", io::printable(t.name), " has another shape than its parameter"});
   const std::vector<global_index>& rows = file.at(detail::epochs_name).shape;
   if (rows.size() != 2 || rows[1] != static_cast<global_index>(detail::report_columns))
     base::throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});

@@ -207,17 +207,18 @@ void load_embedding(const io::safetensors_file& file, dense<T, vertex_rows, Devi
   assign_rows(x, std::span<const T>(values), vertices);
 }
 
-/// The parameters of a file of a model, and its learned input if it has one: for continuation::initial.
-/// Local. Throws input_error, which names the file, for a tensor that is no matrix, and for a value that is
-/// not finite.
+/// The tensors of a file but one of another name, such as the parameters of a model and its learned input:
+/// for continuation::initial. Local. Throws input_error, which names the file and the tensor, for one that is
+/// no matrix, and for a value that is not finite.
 template <class T>
-state_dict<T> initial_values(const io::safetensors_file& file) {
+state_dict<T> values_in(const io::safetensors_file& file, std::string_view but = {}) {
   state_dict<T> found;
   for (const io::named_tensor& t : file.tensors()) {
-    if (t.shape.size() != 2)
-      base::throw_error<input_error>({file.name(), ": the tensor ", io::printable(t.name), " is no matrix"});
-    const matrix_shape shape{t.shape[0], t.shape[1]};
-    found.push_back({t.name, shape, values_in<T>(file, t.name, shape)});
+    if (t.name == but) continue;
+    const std::string shown = "the tensor " + io::printable(t.name);
+    if (t.shape.size() != 2) base::throw_error<input_error>({file.name(), ": ", shown, " is no matrix"});
+    found.push_back({t.name, {t.shape[0], t.shape[1]}, file.values<T>(t.name)});
+    detail::require_finite(std::span<const T>(found.back().values), file.name(), shown);
   }
   return found;
 }
