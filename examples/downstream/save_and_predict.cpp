@@ -19,8 +19,8 @@ void train_and_save(const communicator& world, const std::filesystem::path& fold
   const mesh<host> m(world, default_mesh(grid_2d, world.size()));
   nn::trainer<double, host> training(m, club, options, nn::make_model<double>(m, club, options, grid_2d));
   training.run();
-  const std::vector<nn::parameter_values<double>> values = nn::collect_values(training);
-  const std::vector<double> logits = nn::collect_outputs(training, false).logits;  // (n, C), on rank 0
+  const std::vector<nn::parameter_values<double>> values = training.values();
+  const std::vector<double> logits = training.outputs(false).logits;  // (n, C), on rank 0
   if (world.rank() != 0) return;
   nn::save_model(folder / "gcn.safetensors", values, options, club);
   io::write_npy(folder / "logits.npy", {club.vertices, club.classes}, logits);
@@ -32,7 +32,7 @@ double difference_of_predicted(const communicator& world, const std::filesystem:
   const mesh<host> m(world, default_mesh(row_1d, world.size()));
   nn::predictor<double, host> model(m, club, nn::saved_model_of(file).options, row_1d);
   nn::load_parameters(file, model.parameters());
-  const std::vector<double> logits = nn::collect_outputs(model, false).logits,
+  const std::vector<double> logits = model.outputs(false).logits,
                             saved = io::read_npy<double>(folder / "logits.npy").values;
   double difference = 0;
   for (std::size_t i = 0; i < logits.size(); ++i)

@@ -9,7 +9,7 @@
 #include "../ranks/precision.hpp"
 #include "../ranks/rows_file.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/trained_values.hpp"
+#include "partita/train/make_training.hpp"
 #include "run.hpp"
 
 /// The largest of a row of logits is the class of a vertex; with several labels, those of positive ones.
@@ -45,7 +45,7 @@ split_counts predict_in(const partita::mesh<Device>& m, const prediction_task& t
   nn::predictor<T, Device> model(m, task.data, task.model.options, partita::find_policy(c.policy));
   nn::load_parameters(task.file, model.parameters());
   if (auto* const x = model.embedding()) nn::load_embedding(task.file, *x);
-  std::vector<T> logits = nn::collect_outputs(model, false).logits;  // (n, classes), on the first rank
+  std::vector<T> logits = model.outputs(false).logits;  // (n, classes), on the first rank
   if (m.rank() != 0) return {};
   const split_counts counts = task.has_labels ? counts_of(task.data, logits) : split_counts{};
   write_rows(c.out, std::move(logits), task.data.classes, {});

@@ -12,7 +12,7 @@
 
 #include "partita/io/npy.hpp"
 #include "partita/io/whole_file.hpp"
-#include "partita/train/parameter_values.hpp"
+#include "partita/train/state_dict.hpp"
 
 /// Rows (n x width) in the order of `vertices`, see in_order_of_vertices, as a matrix in an .npy file, whole
 /// or not at all. Throws error for values that are not finite.

@@ -11,6 +11,7 @@
 #include "../ranks/same_input.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/train/checkpoint.hpp"
+#include "partita/train/model_file.hpp"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -58,6 +59,8 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
     give_back_free_memory();
     return load ? load() : std::nullopt;
   };
+  if (!c.init.empty())
+    how.initial = [file = c.init] { return partita::nn::values_in<T>(partita::io::load_safetensors(file)); };
   how.stop = [] { return asked_by != 0; };
   if (c.old_number) how.old_number = *c.old_number;
   return how;
@@ -76,6 +79,7 @@ void require_same_input(const command& c, const partita::io::dataset& data,
                                       : partita::nn::detail::lasting_options<float>(t, data);
   options["option.epochs"] = std::to_string(t.epochs);
   options["option.policy"] = c.policy;
+  options["option.init"] = c.init;
   options["option.mesh"] = c.mesh.value_or("");
   options["option.partition"] = c.partition.name;
   options["option.precision"] = c.precision;

@@ -41,6 +41,7 @@ struct command {
   std::shared_ptr<partita::far_store> far_store;  ///< of this process, if it is a folder
   std::string json;
   std::string save, save_logits, save_embeddings;  ///< files for what was trained
+  std::string init;                                ///< file of parameters to begin with
   bool quiet = false;
   checkpointing checkpoint;
   bool reproducible = false;  ///< the same bits for every arrangement

@@ -80,10 +80,9 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
       if (tell.forecast) tell.forecast(f, rates);
     };
   const partita::policy& p = partita::find_policy(o.how.policy);
-  partita::nn::trained_model<T> trained =
-      partita::nn::train_and_collect<T>(m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, how);
-  o.result = std::move(trained.report);
-  if (m.rank() == 0) write_trained(std::move(trained), data, c);
+  const auto training = partita::nn::make_training<T>(m, data, options, p, o.how.mesh);
+  o.result = training->run(tell.epoch, how);
+  write_trained(*training, data, c, m.rank() == 0);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);
   // The slowest rank at distributing may have begun before this one.
   const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;

@@ -87,6 +87,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
       is_built_in(c.data) ? c.data : absolute(std::filesystem::path(c.data)).lexically_normal().string();
   add_fields(j, group::model, t);
   add_fields(j, group::training, t);
+  if (!c.init.empty()) j["init"] = absolute(std::filesystem::path(c.init)).lexically_normal().string();
   j["precision"] = c.precision;
   for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
   j["policy"] = run.how.policy;

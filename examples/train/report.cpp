@@ -113,7 +113,7 @@ void add_far(ordered_json& j, const partita::nn::training_result& result) {
   j["far_peak_bytes"] = in_json(f.peak_bytes);
 }
 
-/// Of every epoch and of the last one; null where no vertex is counted.
+/// Of every epoch and of the one that is kept; null where no vertex is counted, or nothing was evaluated.
 void add_scores(ordered_json& j, const training_result& result, bool multi_label) {
   const auto or_null = [](double score) { return std::isnan(score) ? ordered_json() : ordered_json(score); };
   for (const epoch_report& e : result.epochs) {
@@ -122,7 +122,7 @@ void add_scores(ordered_json& j, const training_result& result, bool multi_label
     j["val_accuracies"].push_back(or_null(e.validation_accuracy));
     j["test_accuracies"].push_back(or_null(e.test_accuracy));
   }
-  const epoch_report& last = result.epochs.back();
+  const epoch_report& last = result.kept();
   j["score"] = multi_label ? "micro_f1" : "accuracy";
   j["train_accuracy"] = or_null(last.train_accuracy);
   j["val_accuracy"] = or_null(last.validation_accuracy);
@@ -153,6 +153,10 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["epochs"] = result.epochs.size();
   j["resumed_from"] = result.resumed_from > 0 ? ordered_json(result.resumed_from) : ordered_json(nullptr);
   j["stopped"] = result.stopped;
+  if (c.training.patience > 0) {
+    j["out_of_patience"] = result.out_of_patience;
+    j["kept_epoch"] = result.kept_epoch > 0 ? ordered_json(result.kept_epoch) : ordered_json();
+  }
   j["notes"] = run.notes;
   add_scores(j, result, data.multi_label);
   j["seconds_per_epoch"] = result.seconds_per_epoch;
@@ -235,7 +239,7 @@ void print_forecast(const partita::far_forecast& f, const partita::memory::far_r
 
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
                    bool multi_label) {
-  const partita::nn::epoch_report last = result.epochs.back();
+  const partita::nn::epoch_report last = result.kept();
   fmt::print("{} on {} {} ({}{}): loss {:.6f}, test {} {}{}\n", policy, ranks, ranks == 1 ? "rank" : "ranks",
              to_string(result.mesh), result.pipeline ? " in each stage" : "", last.loss,
              multi_label ? "micro-F1" : "accuracy", percent(last.test_accuracy),
@@ -243,6 +247,9 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
                  ? fmt::format(", {} at the best validation epoch {}",
                                percent(result.test_accuracy_at_best_validation), result.best_validation_epoch)
                  : "");
+  if (result.out_of_patience)
+    fmt::print("training ended after epoch {}, as the validation score rose no more; kept is epoch {}\n",
+               result.epochs.size(), result.kept_epoch);
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);

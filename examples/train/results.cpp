@@ -67,6 +67,7 @@ void add_data_and_results(CLI::App& app, command& c) {
   number("--keep", c.checkpoint.keep, "K", "checkpoints that are kept, the newest ones");
   app.add_flag("--resume", c.checkpoint.resume, "go on from the newest checkpoint that is whole")
       ->group(group);
+  file("--init", c.init, "FILE.safetensors", "begin with these parameters, such as those of --save");
   file("--save", c.save, "FILE.safetensors", "write the parameters and what the model computes, for predict");
   file("--save-logits", c.save_logits, "FILE.npy", "write the logits of all vertices");
   file("--save-embeddings", c.save_embeddings, "FILE.npy",

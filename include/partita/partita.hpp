@@ -3,7 +3,7 @@
 /// Matrices, their products and exchanges, layers, and training on whole graphs, with nothing but the
 /// standard library. Samplers, mini-batches, stages and prediction are headers of their own: sampling/,
 /// train/mini_batch_trainer.hpp, train/pipeline_trainer.hpp and train/predictor.hpp, or all of them by
-/// train/trained_values.hpp. So are backends: comm/mpi.hpp, local/blas/gemm.hpp, local/lapack/small.hpp,
+/// train/make_training.hpp. So are backends: comm/mpi.hpp, local/blas/gemm.hpp, local/lapack/small.hpp,
 /// algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp, io/dataset.hpp, io/safetensors.hpp,
 /// io/checkpoint_folder.hpp, train/checkpoint.hpp and train/model_file.hpp; io/whole_file.hpp and
 /// io/matrix_market.hpp need POSIX.
@@ -29,7 +29,7 @@
 #include "partita/partition/gemm_grid.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
-#include "partita/train/parameter_values.hpp"
+#include "partita/train/state_dict.hpp"
 #include "partita/transfer/assign_values.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "partita/transfer/gather_rows.hpp"

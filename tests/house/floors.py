@@ -65,10 +65,9 @@ MAY_FORK = {
     "transfer/entry_routing.hpp",
     # Which sums of weights, and whose neighbourhoods stand apart: what is computed differs, not how.
     "graph/propagation_matrices.hpp",
-    "train/graph_data.hpp",
     "train/mini_batch_trainer.hpp",
     # What far memory has counted is reported.
-    "train/epochs.hpp",
+    "train/training.hpp",
     "train/trainer.hpp",
 }
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")

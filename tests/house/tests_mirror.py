@@ -68,14 +68,14 @@ TOGETHER = {
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cpp": "compiled/cuda",
-    "train/trainer.cpp": "compiled/algebra compiled/algebra_instances compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/epochs train/feature_matrix train/objective train/options",
+    "train/trainer.cpp": "compiled/algebra compiled/algebra_instances compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/feature_matrix train/objective train/options",
     "graph/matrix_entries.cpp": "graph/duplicate_edges graph/features transfer/entry_rows",
-    "train/checkpoint.cpp": "train/pipeline_state train/training_state",
+    "train/checkpoint.cpp": "train/training_state",
     "train/embedding.cpp": "train/input_gradient",
     "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
     "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
-    "train/model_file.cpp": "train/parameter_values train/predictor train/trained_values",
+    "train/model_file.cpp": "train/make_training train/predictor",
     "train/models.cpp": "nn/models nn/propagation nn/skip_source nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/attention_vectors",
 }

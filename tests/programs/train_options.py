@@ -17,7 +17,7 @@ from program_case import ProgramCase, run
 
 TRAIN, *_ = sys.argv[1:]
 DOCS = os.path.join(os.path.dirname(__file__), "../../docs")
-MODEL = ("model hidden coupling aggregation heads hops split-chunks recompute alpha lambda epsilon self-loops epochs lr weight-decay convolution-decay dropout "
+MODEL = ("model hidden coupling aggregation heads hops split-chunks recompute alpha lambda epsilon self-loops epochs lr optimizer schedule evaluate-every weight-decay convolution-decay dropout "
          "seed precision raw-features").split()
 BATCH = "batch sampler fanout placement micro-batches replace graph scores".split()
 STAGES = "stages chunks chunk-cut stage-layers history window no-shuffle no-correction exact-epochs".split()
@@ -78,6 +78,29 @@ class Options(ProgramCase):
             self.assertEqual({name: options[name] for name in ("raw-features", "lr", "weight-decay", "last-heads", "self-loops", *more)},
                              {"raw-features": "no", "lr": "0.01", "weight-decay": "5e-04", "last-heads": "1", "self-loops": "sum", **more})
 
+    def test_what_people_train_with(self):
+        model, again = (os.path.join(self.folder, name) for name in ("m.safetensors", "n.safetensors"))
+        ways = ["--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.3", "--schedule", "cosine", "--warmup", "3", "--clip", "1", "--precision", "f64"]
+        for mode in (["--ranks", "4"], ["--model", "sage", "--batch", "8", "--ranks", "2"], ["--model", "gcnii", "--layers", "4", "--stages", "2", "--history", "exact"]):
+            found = self.train(*mode, *ways, "--epochs", "60", "--patience", "5", "--save", model)
+            self.assertEqual(found["kept_epoch"], found["best_val_epoch"])
+            self.assertEqual(found["val_accuracy"], max(found["val_accuracies"]))
+            self.assertEqual(found["test_accuracy"], found["test_accuracy_at_best_val"])
+            self.assertEqual(found["out_of_patience"], found["epochs"] < 60)
+            self.assertLess(found["loss"][-1], found["loss"][0])
+            written = found["run"]["options"]
+            self.assertEqual([written[name] for name in ("optimizer", "momentum", "schedule", "schedule-factor", "warmup", "clip", "patience", "evaluate-every") if name in written],
+                             ["sgd", 0.9, "cosine", 3, 1, 5, 1])
+            # Begun with the kept weights, which a step of no length leaves as they are.
+            begun = self.train(*mode, "--precision", "f64", "--lr", "1e-300", "--epochs", "1", "--init", model, "--save", again)
+            self.assertEqual([begun[name] for name in ("val_accuracy", "test_accuracy")], [found[name] for name in ("val_accuracy", "test_accuracy")])
+            with open(model, "rb") as f, open(again, "rb") as g:
+                self.assertEqual(f.read()[-100:], g.read()[-100:])
+        self.assertEqual([score is None for score in self.train("--epochs", "7", "--evaluate-every", "3")["val_accuracies"]], [True, True, False, True, True, False, False])
+        self.train("--model", "gcn", "--save", model)
+        self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--hidden", "9", "--init", model, "--quiet"), 1, "the model has a parameter W0 (34 x 9)")
+        self.check_refused(run(TRAIN, "--data", "karate", "--model", "sgc", "--init", model, "--quiet"), 1, "the model has a parameter")
+
     def test_presets_have_no_option_that_their_model_does_not_read(self):
         names = re.search(r"--preset (\S+)", run(TRAIN, "--help").stdout).group(1).split("|")
         self.assertIn("sgc", names)
@@ -96,6 +119,11 @@ class Options(ProgramCase):
                                  ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--window needs --stages", "--window", "3"), ("--tolerance needs --stages", "--tolerance", "1"), ("--graph needs --batch", "--graph", "cut"),
                                  ("--raw-features and --embedding do not go together", "--embedding", "4", "--raw-features"),
+                                 ("--momentum needs --optimizer sgd", "--momentum", "0.5"), ("--schedule-period needs --schedule step, cosine or plateau", "--schedule-period", "5"),
+                                 ("--schedule-factor needs --schedule step or plateau", "--schedule", "cosine", "--schedule-factor", "0.5"),
+                                 ("--clip and --embedding do not go together", "--clip", "1", "--embedding", "4"),
+                                 ("--optimizer sgd is not for --embedding", "--optimizer", "sgd", "--embedding", "4"),
+                                 ("--patience is less than --evaluate-every", "--patience", "2", "--evaluate-every", "3"),
                                  ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
                                  ("--policy auto and --stages do not go together", "--stages", "2", "--policy", "auto")):
             model = [] if "--model" in arguments else ["--model", "gcn"]

@@ -227,4 +227,13 @@ inline bool same(traffic a, traffic b, const char* what) {
   return a == b;
 }
 
+/// What a training has learned, one matrix after the other.
+template <class Training>
+auto all_values(Training& training) {
+  auto dict = training.values();
+  decltype(dict.front().values) all;
+  for (const auto& p : dict) all.insert(all.end(), p.values.begin(), p.values.end());
+  return all;
+}
+
 }  // namespace test_support

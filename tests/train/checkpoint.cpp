@@ -6,8 +6,7 @@
 #include "partita/compiled/host.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/io/reordered.hpp"
-#include "partita/train/models.hpp"
-#include "partita/train/pipeline_trainer.hpp"
+#include "partita/train/make_training.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/scratch.hpp"
@@ -58,22 +57,10 @@ ending trained(const place& at, const io::dataset& d, const nn::training_options
     };
     const nn::epoch_observer observe = [&](const nn::epoch_report& r) { epochs_seen = r.epoch; };
     ending mine;
-    const auto run = [&](auto&& training, const auto& weights) {
-      mine.result = training.run(observe, how);
-      mine.weights = weights(training);
-    };
-    const auto collected = [](auto& t) { return collect(t.parameters().values()); };
-    if (o.pipeline.stages > 0) {
-      const mesh<host> m(world, {world.size(), 1, 1});
-      run(nn::pipeline_trainer<double, host>(m, d, o, at.under, at.shape),
-          [](auto& t) { return t.collect_parameters(); });
-    } else if (o.mini_batch.batch > 0) {
-      run(nn::mini_batch_trainer<double, host>(mesh<host>(world, at.shape), d, o, at.under), collected);
-    } else {
-      const mesh<host> m(world, at.shape);
-      run(nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, at.under)),
-          [](auto& t) { return collect(t.model().parameters().values()); });
-    }
+    const mesh_shape ranks = o.pipeline.stages > 0 ? mesh_shape{world.size(), 1, 1} : at.shape;
+    const auto training = nn::make_training<double>(mesh<host>(world, ranks), d, o, at.under, at.shape);
+    mine.result = training->run(observe, how);
+    mine.weights = all_values(*training);
     if (world.rank() == 0) end = mine;
   });
   return end;
@@ -248,9 +235,11 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
         newest + ": the precision of that run is f64, and this one's is f32");
 
   const auto weights_in = [](const std::string& file) {
-    return nn::load_state<double>(io::load_safetensors(file)).of_parameters.values;
+    std::vector<std::vector<double>> all;
+    for (auto& t : nn::load_state<double>(io::load_safetensors(file)).tensors) all.push_back(t.values);
+    return all;
   };
-  const std::vector<double> weights = weights_in(newest);
+  const auto weights = weights_in(newest);
   const std::string whole = read_text(newest);
   told.clear();
   write_text(newest, whole.substr(0, whole.size() / 2));
@@ -306,7 +295,7 @@ TEST_CASE("tensors of a checkpoint are checked before they are used") {
   for (const char* steps : {"-2147483648", "x", "1e3", ""})
     CHECK(read("epochs", [&](auto&, auto&, auto& metadata) { metadata["steps"] = steps; }).starts_with(path));
   nn::training_state<double> state = nn::load_state<double>(file);
-  state.of_parameters.values[0] = std::nan("");
+  state.tensors.front().values[0] = std::nan("");
   CHECK(said([&] {
           nn::save_state(io::checkpoint_folder(folder.dir, 1), state);
         }).ends_with("what would be saved has a value that is not a finite number"));
@@ -331,24 +320,24 @@ TEST_CASE("the state of another model is refused, naming the parameter") {
   const auto refusal = [&](nn::training_state<double> state) {
     return said([&] { gcn.restore(std::move(state)); });
   };
-  const std::string first = gcn.state().parameters.front().name, last = gcn.state().parameters.back().name;
+  const std::string first = gcn.state().tensors.front().name, last = gcn.state().tensors.back().name;
   nn::training_options wide = run_of("gcn");
   wide.hidden = {9};
   CHECK(refusal(trainer_of(wide).state()) ==
-        "the model has a parameter " + first + " (13 x 7) where the state has " + first + " (13 x 9)");
+        "the model has a parameter " + first + " (13 x 7) where the state has one of 13 x 9");
   CHECK(refusal(trainer_of(run_of("gcn", 4)).state()).starts_with("the model has a parameter " + first));
   nn::training_state<double> cut = gcn.state();
-  cut.parameters.pop_back();
+  cut.tensors.pop_back();
   CHECK(refusal(cut) == "the model has a parameter " + last + ", the state none");
   cut = gcn.state();
-  cut.parameters.push_back({"more", {1, 1}});
+  cut.tensors.push_back({"more", {1, 1}, {0}});
   CHECK(refusal(cut) == "the state has a parameter more, the model none");
   cut = gcn.state();
-  cut.of_parameters.second.pop_back();
-  CHECK(refusal(cut) == "the state has not as many values and moments as its shapes say");
+  cut.tensors.back().values.pop_back();
+  CHECK(refusal(cut) == "the state has 4 values of adam.second.b1 (1 x 5)");
   cut = gcn.state();
-  cut.embedding_shape = {61, 4};
-  CHECK(refusal(cut) == "the model has an embedding of 0 x 0, the state one of 61 x 4");
+  cut.tensors.push_back({"embedding", {61, 4}, std::vector<double>(244)});
+  CHECK(refusal(cut) == "the state has a parameter embedding, the model none");
   CHECK(refusal(gcn.state()) == "");
 }
 

@@ -32,9 +32,9 @@ TEST_CASE("what is not finite ends training in its first epoch, on every rank an
       on_threads(2, [&](const communicator& world) {
         const mesh<host> m(world, {2, 1, 1});
         if (o.pipeline.stages > 0)
-          (void)nn::train_on_stages<double>(m, huge, o, row_1d, {1, 1, 1});
+          (void)nn::train<double>(m, huge, o, row_1d, {1, 1, 1});
         else if (o.mini_batch.batch > 0)
-          (void)nn::train_on_mini_batches<double>(m, huge, o, row_1d);
+          (void)nn::train<double>(m, huge, o, row_1d);
         else
           (void)nn::train_model<double>(m, huge, o, row_1d);
       });

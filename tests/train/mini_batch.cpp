@@ -134,7 +134,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
       "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin and gat can, "
       "coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
-                    "train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
+                    "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }
 
 TEST_CASE("walks that visit everything, not normalised, give the gradients of the whole graph") {

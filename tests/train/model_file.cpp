@@ -6,7 +6,7 @@
 
 #include "laws/training_laws.hpp"
 #include "partita/io/reordered.hpp"
-#include "partita/train/trained_values.hpp"
+#include "partita/train/make_training.hpp"
 #include "support/matrices.hpp"
 #include "support/scratch.hpp"
 
@@ -31,7 +31,7 @@ struct saved_run {
 saved_run saved(auto& training, const mesh<host>& m, const fs::path& path, const io::dataset& d,
                 const nn::training_options& o, const std::vector<global_index>& vertices = {}) {
   training.run();
-  saved_run run{nn::collect_values(training), nn::collect_outputs(training, true)};
+  saved_run run{training.values(), training.outputs(true)};
   for (auto& p : run.values)
     if (p.name == nn::embedding_name)
       p.values = nn::in_order_of_vertices(std::move(p.values), p.shape.cols, vertices);
@@ -67,7 +67,7 @@ double difference(int ranks, const policy& p, const fs::path& path, const io::da
     nn::predictor<double, host> predicting(m, d, model.options, p);
     nn::load_parameters(file, predicting.parameters());
     if (auto* const x = predicting.embedding()) nn::load_embedding(file, *x);
-    const nn::model_outputs<double> outputs = nn::collect_outputs(predicting, true);
+    const nn::model_outputs<double> outputs = predicting.outputs(true);
     if (world.rank() != 0) {
       CHECK(outputs.logits.empty());
       return;
@@ -125,7 +125,7 @@ TEST_CASE("the names of a model's parameters are all different, and those of its
       if (nn::find_model<double, host>(o).on_stages) {
         o.pipeline.stages = 2;
         nn::pipeline_trainer<double, host> training(m, d, o, row_1d, {1, 1, 1});
-        CHECK(named(nn::collect_values(training)) == names);
+        CHECK(named(training.values()) == names);
       }
       names.emplace_back(nn::embedding_name);
       std::ranges::sort(names);
@@ -157,7 +157,7 @@ TEST_CASE("a learned input is saved in the order of the data, whatever the order
       nn::load_parameters(file, training.model().parameters());
       nn::load_embedding(file, *training.embedding(), sorted.old_number);
       const std::vector<double> logits =
-          nn::in_order_of_vertices(nn::collect_outputs(training, false).logits, d.classes, sorted.old_number);
+          nn::in_order_of_vertices(training.outputs(false).logits, d.classes, sorted.old_number);
       if (world.rank() == 0) CHECK(largest_difference(logits, run.outputs.logits) < 1e-12);
     });
   }
@@ -201,7 +201,7 @@ TEST_CASE("models of mini-batches and of pipelines are saved alike") {
         other.pipeline.stages = 2;
         nn::pipeline_trainer<double, host> training(m, d, other, row_1d, {1, 1, 1});
         nn::load_parameters(file, training.parameters());
-        const auto outputs = nn::collect_outputs(training, true);
+        const auto outputs = training.outputs(true);
         if (world.rank() == 0) CHECK(largest_difference(outputs.logits, run.outputs.logits) < 1e-12);
       });
     }
@@ -355,8 +355,8 @@ TEST_CASE("a model of one layer has no hidden one") {
   o.layers = 1;
   on_threads(1, [&](const communicator& world) {
     nn::predictor<double, host> predicting(mesh<host>(world, {1, 1, 1}), d, o, row_1d);
-    CHECK(nn::collect_outputs(predicting, false).logits.size() == 29 * 5);
-    CHECK_THROWS_WITH(nn::collect_outputs(predicting, true), "a model of one layer has no hidden layer");
+    CHECK(predicting.outputs(false).logits.size() == 29 * 5);
+    CHECK_THROWS_WITH(predicting.outputs(true), "a model of one layer has no hidden layer");
   });
 }
 

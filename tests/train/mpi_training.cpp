@@ -96,7 +96,7 @@ TEST_CASE(
         if (history != nn::chunk_history::exact)
           partita::threads::run(world.size(), [&](const communicator& threads) {
             const auto r =
-                nn::train_on_stages<double>(mesh<host>(threads, {threads.size(), 1, 1}), d, o, p, inside);
+                nn::train<double>(mesh<host>(threads, {threads.size(), 1, 1}), d, o, p, inside);
             for (std::size_t e = 0; threads.rank() == 0 && e < losses.size(); ++e)
               losses[e] = r.epochs[e].loss;
           });

@@ -80,7 +80,7 @@ TEST_CASE("a guard that acts takes the step of an epoch that diverges with the e
       o.pipeline.on_divergence = action;
       trainer t(mesh<host>(world, {2, 1, 1}), d, o, row_1d, {1, 1, 1});
       for (int e = 1; e <= 5; ++e) CHECK(t.epoch(e).epoch == e);
-      return t.collect_parameters();
+      return all_values(t);
     };
     const std::vector<double> wanted = trained(exact, nn::guard_action::report);
     for (const auto action : {nn::guard_action::refresh, nn::guard_action::warm_up, nn::guard_action::exact})

@@ -22,7 +22,7 @@ nn::training_options deep(const std::string& model) {
 
 nn::training_result over_stages(const communicator& world, const io::dataset& d,
                                 const nn::training_options& o, const policy& p, mesh_shape inside) {
-  return nn::train_on_stages<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, p, inside);
+  return nn::train<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, p, inside);
 }
 
 void check_losses(const nn::training_result& found, const nn::training_result& expected) {

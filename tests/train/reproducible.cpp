@@ -113,7 +113,7 @@ TEST_CASE("training that cannot be reproducible says so") {
   nn::training_options o = short_run("gcn");
   o.pipeline.stages = 1;
   expect_error<error>("training on stages is not available", [&] {
-    nn::train_on_stages<float>(m, d, o, row_1d, {1, 1, 1});
+    nn::train<float>(m, d, o, row_1d, {1, 1, 1});
   });
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("fast sums of batches depend on the ranks") {
 TEST_CASE("batches that cannot be reproducible say so") {
   const mesh<host> m = reproducible_mesh(self::world(), {1, 1, 1}, 1);
   const auto refused = [&](const char* what, const nn::training_options& o) {
-    expect_error<error>(what, [&] { nn::train_on_mini_batches<float>(m, d, o, row_1d); });
+    expect_error<error>(what, [&] { nn::train<float>(m, d, o, row_1d); });
   };
   refused("attention on sampled neighbours is not available on a reproducible mesh", options_for("gat"));
   nn::training_options o = options_for("gcn");

@@ -205,20 +205,28 @@ void optimizer<T, Device>::step(parameters<T, Device>& set) {
       first);
 }
 
-/// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
-/// returns the norm. The gradients have been summed over the ranks. Local; no communication. Throws error
-/// unless `most` is positive.
+/// The Euclidean norm of all gradients, which have been summed over the ranks. Local; no communication.
 template <class T, class Device>
-double clip_gradients(parameters<T, Device>& set, double most) {
+double gradient_norm(parameters<T, Device>& set) {
+  // No rank has a part of the sum.
+  return static_cast<double>(norm(dense<T, replicated, Device>::view(
+      set.mesh().with_exact_sums(), set.gradients().shape(), set.gradients().values())));  // (1, elements)
+}
+
+/// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
+/// returns the norm. The gradients have been summed over the ranks; `norm`: that of these and of others, such
+/// as those of other stages. Local; no communication. Throws error unless `most` is positive.
+template <class T, class Device>
+double clip_gradients(parameters<T, Device>& set, double most, double norm) {
   if (!(most > 0))
     base::throw_error<error>({"gradients are clipped to a positive norm, not to ", std::to_string(most)});
-  // No rank has a part of the sum.
-  const auto gradients = dense<T, replicated, Device>::view(
-      set.mesh().with_exact_sums(), set.gradients().shape(), set.gradients().values());  // (1, elements)
-  const auto found = static_cast<double>(norm(gradients));
-  const double factor = most / (found + 1e-6);
+  const double factor = most / (norm + 1e-6);
   if (factor < 1) transform(set.gradients(), set.gradients(), base::scaled<T>{static_cast<T>(factor)});
-  return found;
+  return norm;
+}
+template <class T, class Device>
+double clip_gradients(parameters<T, Device>& set, double most) {
+  return clip_gradients(set, most, gradient_norm(set));
 }
 
 /// An optimizer with update_rule::adam.

@@ -54,6 +54,8 @@ class sparse_adam {
   };
 
   explicit sparse_adam(double rate = 0.01) : rate_(rate) {}
+  /// The learning rate of the steps to come.
+  void set_rate(double rate) { rate_ = rate; }
 
   /// The state for X; zeros before the first step.
   template <layout L>

@@ -3,6 +3,7 @@
 /// Runs that go on after they were killed. Needs nlohmann-json and POSIX.
 
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <filesystem>
 #include <functional>
@@ -16,6 +17,8 @@
 #include "partita/io/labelled_graph.hpp"
 #include "partita/train/fields.hpp"
 #include "partita/train/finite.hpp"
+#include "partita/train/model_file.hpp"
+#include "partita/train/training_state.hpp"
 
 namespace partita::nn {
 
@@ -34,7 +37,9 @@ inline constexpr char options_prefix[] = "option.";
 /// By name, what must be as it was for a run to go on: what says which parameters there are, and how a step
 /// changes them. Ranks, policies, stages and the number of epochs may differ.
 template <class T>
-io::tensor_metadata lasting_options(const training_options& o, const io::dataset& data) {
+io::tensor_metadata lasting_options(training_options o, const io::dataset& data) {
+  if (o.schedule.curve == rate_curve::cosine)
+    o.schedule = schedule_of(o);  // which has a period of the epochs
   const std::string prefix = options_prefix;
   io::tensor_metadata found{{prefix + "precision", std::same_as<T, double> ? "f64" : "f32"},
                             {prefix + "vertices", std::to_string(data.vertices)},
@@ -61,6 +66,10 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
       base::throw_error<input_error>({file.name(), ": the ", name, " of that run is ",
                                       io::printable(found->second), ", and this one's is ", value});
   }
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(options_prefix) && !wanted.contains(key))
+      base::throw_error<input_error>({file.name(), ": the ", key.substr(sizeof(options_prefix) - 1),
+                                      " of that run is ", io::printable(value), ", and this one has none"});
 }
 
 inline int number_in(const io::safetensors_file& file, const std::string& key) {
@@ -75,40 +84,23 @@ inline int number_in(const io::safetensors_file& file, const std::string& key) {
 
 /// Columns of the tensor "epochs".
 inline constexpr std::size_t report_columns = 5;
-inline constexpr char embedding_name[] = "embedding", first_prefix[] = "adam.first.",
-                      second_prefix[] = "adam.second.", epochs_name[] = "epochs";
+inline constexpr char epochs_name[] = "epochs";
 
 }  // namespace detail
 
-/// Writes a run as the checkpoint of its last epoch: each parameter under its name, Adam's moments as
-/// adam.first.NAME and adam.second.NAME; an embedding as `embedding` (n x w), and its moments likewise;
-/// `epochs` (epochs x 5): loss, accuracies in training, validation and test, seconds. The metadata has steps,
-/// the best epoch by validation, and `more`. Local: the first rank calls it. Throws what
-/// checkpoint_folder::write throws, and input_error for what is not finite.
+/// Writes a run as the checkpoint of its last epoch: the tensors of the state under their names; `epochs`
+/// (epochs x 5): loss, accuracies in training, validation and test, seconds; epochs without an evaluation
+/// have accuracies that are not numbers. The metadata has steps, the best epoch by validation, and `more`.
+/// Local: the first rank calls it. Throws what checkpoint_folder::write throws, and input_error for what is
+/// not finite.
 template <class T>
 void save_state(const io::checkpoint_folder& folder, const training_state<T>& state,
                 const io::tensor_metadata& more = {}) {
-  for (const std::vector<T>* const list :
-       {&state.of_parameters.values, &state.of_parameters.first, &state.of_parameters.second,
-        &state.of_embedding.values, &state.of_embedding.first, &state.of_embedding.second})
-    detail::require_finite(std::span(*list), folder.path_of(static_cast<int>(state.epochs.size())).string(),
+  for (const parameter_values<T>& t : state.tensors)
+    detail::require_finite(std::span(t.values),
+                           folder.path_of(static_cast<int>(state.epochs.size())).string(),
                            "what would be saved");
-  std::vector<io::named_tensor> tensors;
-  const auto add = [&](const std::string& name, matrix_shape shape, const values_with_moments<T>& all,
-                       std::size_t begin) {
-    const auto size = static_cast<std::size_t>(shape.rows * shape.cols);
-    const auto part = [&](const std::vector<T>& of) { return std::span(of).subspan(begin, size); };
-    tensors.push_back(io::tensor_of(name, {shape.rows, shape.cols}, part(all.values)));
-    tensors.push_back(io::tensor_of(detail::first_prefix + name, {shape.rows, shape.cols}, part(all.first)));
-    tensors.push_back(
-        io::tensor_of(detail::second_prefix + name, {shape.rows, shape.cols}, part(all.second)));
-    return begin + size;
-  };
-  std::size_t begin = 0;
-  for (const auto& [name, shape] : state.parameters) begin = add(name, shape, state.of_parameters, begin);
-  if (state.embedding_shape.rows > 0)
-    add(detail::embedding_name, state.embedding_shape, state.of_embedding, 0);
-
+  std::vector<io::named_tensor> tensors = tensors_of(state.tensors);
   std::vector<double> reports;
   const epoch_report* best = nullptr;
   for (const epoch_report& r : state.epochs) {
@@ -136,37 +128,22 @@ training_state<T> load_state(const io::safetensors_file& file) {
   training_state<T> state;
   state.steps = detail::number_in(file, "steps");
   if (state.steps < 0) base::throw_error<input_error>({file.name(), ": its steps are ", state.steps});
-  const auto append = [&](std::vector<T>& to, const std::string& name,
-                          const std::vector<global_index>& shape) {
-    const std::string shown = io::printable(name);
-    if (file.at(name).shape != shape)
-      base::throw_error<input_error>(
-          {file.name(), ": the tensor ", shown, " has another shape than its parameter"});
-    const std::vector<T> values = file.values<T>(name);
-    detail::require_finite(std::span(values), file.name(), "the tensor " + shown);
-    to.insert(to.end(), values.begin(), values.end());
-  };
-  for (const io::named_tensor& tensor : file.tensors()) {
-    const std::string& name = tensor.name;
-    if (name.starts_with("adam.") || name == detail::epochs_name) continue;
-    if (tensor.shape.size() != 2)
-      base::throw_error<input_error>({file.name(), ": the tensor ", io::printable(name), " is no matrix"});
-    const matrix_shape shape{tensor.shape[0], tensor.shape[1]};
-    const bool embedding = name == detail::embedding_name;
-    if (embedding)
-      state.embedding_shape = shape;
-    else
-      state.parameters.push_back({name, shape});
-    values_with_moments<T>& to = embedding ? state.of_embedding : state.of_parameters;
-    append(to.values, name, tensor.shape);
-    append(to.first, detail::first_prefix + name, tensor.shape);
-    append(to.second, detail::second_prefix + name, tensor.shape);
-  }
+  state.tensors = values_in<T>(file, detail::epochs_name);
+  for (const parameter_values<T>& t : state.tensors)
+    for (const std::string_view prefix : {"adam.first.", "adam.second.", "sgd.momentum.", "best."})
+      if (t.name.starts_with(prefix) &&
+          file.at(t.name.substr(prefix.size())).shape != std::vector{t.shape.rows, t.shape.cols})
+        base::throw_error<input_error>(
+            {file.name(), ": the tensor ", io::printable(t.name), " has another shape than its parameter"});
   const std::vector<global_index>& rows = file.at(detail::epochs_name).shape;
   if (rows.size() != 2 || rows[1] != static_cast<global_index>(detail::report_columns))
     base::throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
   const std::vector<double> reports = file.values<double>(detail::epochs_name);
-  detail::require_finite(std::span(reports), file.name(), "the tensor epochs");
+  std::vector<double> numbers;  // that every epoch has
+  for (std::size_t k = 0; k < reports.size(); ++k)
+    if (k % detail::report_columns == 0 || k % detail::report_columns == 4 || !std::isnan(reports[k]))
+      numbers.push_back(reports[k]);
+  detail::require_finite(std::span<const double>(numbers), file.name(), "the tensor epochs");
   for (std::size_t k = 0; k < reports.size(); k += detail::report_columns) {
     const double* const n = &reports[k];
     state.epochs.push_back({static_cast<int>(state.epochs.size()) + 1, n[0], n[1], n[2], n[3], n[4], {}});
@@ -207,7 +184,7 @@ continuation<T> checkpoints_in(const checkpoint_options& where, const training_o
     return load_state<T>(*file);
   };
   const auto save = [=](const training_state<T>& state) { save_state(**folder, state, lasting); };
-  return {load, save, where.every, {}, {}};
+  return {.load = load, .save = save, .every = where.every};
 }
 
 }  // namespace partita::nn

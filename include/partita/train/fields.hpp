@@ -101,6 +101,8 @@ field_value at(training_options& o) {
     return place_of(o.mini_batch.*Member);
   else if constexpr (std::is_invocable_v<decltype(Member), pipeline_options&>)
     return place_of(o.pipeline.*Member);
+  else if constexpr (std::is_invocable_v<decltype(Member), schedule&>)
+    return place_of(o.schedule.*Member);
   else
     return place_of(o.*Member);
 }
@@ -129,17 +131,34 @@ inline constexpr field_range count{"a positive whole number below a billion", 1,
     whole{"zero or a positive whole number", 0, 0x1.fffffffffffffp62}, finite{"a number", -largest, largest},
     positive{"a positive number", std::numeric_limits<double>::denorm_min(), largest},
     not_negative{"zero or a positive number", 0, largest}, fraction{"between 0 and 1", 0, 1},
-    cosine{"between -1 and 1", -1, 1}, probability{"a probability below 1", 0, 0x1.fffffffffffffp-1},
+    positive_or_none{positive.is, positive.least, positive.most, true},
+    between{"between 0 and 1, both excluded", positive.least, 0x1.fffffffffffffp-1},
+    momentum{"at least 0 and below 1", 0, 0x1.fffffffffffffp-1}, cosine{"between -1 and 1", -1, 1},
+    probability{"a probability below 1", 0, 0x1.fffffffffffffp-1},
     neighbours_or_none{"a number of neighbours, or -1 for all", -1, 0x1p31 - 1, true}, words,
     words_or_none{.or_none = true};
 
 using options = training_options;
 using batches = mini_batch_options;
 using stages = pipeline_options;
+using rates = schedule;
 using enum field_kept;
 using group = field_group;
 
 inline constexpr field_mode always,
+    not_sgd_of_rows{" sgd is not for --embedding, whose rows Adam moves",
+                    [](const options&o) { return o.optimizer != update_rule::sgd || o.embedding == 0; }},
+    with_sgd{" needs --optimizer sgd", [](const options&o) { return o.optimizer == update_rule::sgd; }},
+    with_curve{" needs --schedule step, cosine or plateau",
+               [](const options&o) { return o.schedule.curve != rate_curve::constant; }},
+    with_factor{" needs --schedule step or plateau",
+                [](const options&o) {
+                  return o.schedule.curve == rate_curve::step || o.schedule.curve == rate_curve::plateau;
+                }},
+    without_embedding{" and --embedding do not go together",
+                      [](const options&o) { return o.embedding == 0; }},
+    with_scores{" is less than --evaluate-every",
+                [](const options&o) { return o.patience == 0 || o.patience >= o.evaluate_every; }},
     with_batch{" needs --batch", [](const options&o) { return o.mini_batch.batch > 0; }},
     with_stages{" needs --stages", [](const options&o) { return o.pipeline.stages > 0; }},
     with_window{" is for --history window and halo",
@@ -178,7 +197,31 @@ inline constexpr field rows[] = {
      "where a vertex has a loop, A + I adds 1 or none"},
     {"epochs", group::training, at<&options::epochs>, "N", count, nowhere, always, "epochs"},
     {"lr", group::training, at<&options::learning_rate>, "R", positive, by_checkpoints, always,
-     "learning rate of Adam"},
+     "learning rate"},
+    {"optimizer", group::training, at<&options::optimizer>, "adam|adamw|sgd", words, by_checkpoints_if_given,
+     not_sgd_of_rows, "how a step follows from the gradients"},
+    {"momentum", group::training, at<&options::momentum>, "M", momentum, by_checkpoints_if_given, with_sgd,
+     "of sgd: the share of the last step in the next"},
+    {"schedule", group::training, at<&rates::curve>, "constant|step|cosine|plateau", words,
+     by_checkpoints_if_given, always, "how the learning rate changes with the epochs"},
+    {"schedule-period", group::training, at<&rates::period>, "E", count_or_none, by_checkpoints_if_given,
+     with_curve,
+     "epochs of a step, of the cosine's fall (default: those that the warm-up leaves)\n"
+     "or of patience with a loss that no longer falls (default 10)"},
+    {"schedule-factor", group::training, at<&rates::factor>, "F", between, by_checkpoints_if_given,
+     with_factor, "what the learning rate is multiplied with"},
+    {"schedule-least", group::training, at<&rates::least>, "R", not_negative, by_checkpoints_if_given,
+     with_curve, "the learning rate falls no further"},
+    {"warmup", group::training, at<&rates::warmup>, "E", count_or_none, by_checkpoints_if_given, always,
+     "epochs in which the learning rate rises to --lr"},
+    {"clip", group::training, at<&options::clip>, "G", positive_or_none, by_checkpoints_if_given,
+     without_embedding, "scale the gradients of a step down to this norm of all of them"},
+    {"patience", group::training, at<&options::patience>, "E", count_or_none, by_checkpoints_if_given,
+     with_scores,
+     "end after so many epochs without a better validation score, and keep the\n"
+     "weights of the best epoch"},
+    {"evaluate-every", group::training, at<&options::evaluate_every>, "E", count, nowhere, always,
+     "epochs after which there are scores; the last epoch has some"},
     {"weight-decay", group::training, at<&options::weight_decay>, "D", not_negative, by_checkpoints, always,
      "of the first layer; gcnii: of its dense layers"},
     {"convolution-decay", group::training, at<&options::convolution_decay>, "D", not_negative, by_checkpoints,

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "partita/nn/optimizer.hpp"
-#include "partita/train/training_state.hpp"
+#include "partita/train/options.hpp"
+#include "partita/train/state_dict.hpp"
 
 namespace partita::nn::detail {
 
@@ -32,10 +33,10 @@ bool is_finite(Matrix& x) {
 }
 
 /// After a step: what of these parameters is not finite here, such as "the gradient of layer 1 weight"; empty
-/// where all is. A gradient that is not finite leaves its trace in the second moment, and one of an embedding
-/// in the gradients of the layer that reads it. Local.
+/// where all is. A gradient that is not finite leaves its trace in the second moment or the value, and one of
+/// an embedding in the gradients of the layer that reads it. Local.
 template <class T, class Device>
-std::string not_finite_in(parameters<T, Device>& set, adam<T, Device>& optimizer) {
+std::string not_finite_in(parameters<T, Device>& set, nn::optimizer<T, Device>& optimizer) {
   if (is_finite(set.values()) && is_finite(optimizer.state_of(set).second_moment)) return {};
   for (auto& p : set.list())
     if (!is_finite(p.gradient())) return "the gradient of " + p.name();
@@ -59,6 +60,18 @@ inline void report_step(const communicator& world, double seconds, std::string n
   text.resize(static_cast<std::size_t>(world.broadcast(std::ssize(text), first)));
   world.broadcast(text, first);
   report.not_finite.assign(text.begin(), text.end());
+}
+
+/// Throws error, which says what was not finite in an epoch.
+inline void require_finite(const epoch_report& report, const std::string& name) {
+  if (!std::isfinite(report.loss))
+    base::throw_error<error>(
+        {name, ": the loss is not finite in epoch ", report.epoch, "; a lower learning rate may help"});
+  if (!report.not_finite.empty())
+    base::throw_error<error>(
+        {name, ": ", report.not_finite, " is not finite in epoch ", report.epoch,
+         "; features or weights of edges may be too large or too small for this precision, "
+         "or the learning rate too high"});
 }
 
 /// Throws input_error that names the first of these values that is not finite.

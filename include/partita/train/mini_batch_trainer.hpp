@@ -3,7 +3,6 @@
 /// Mini-batch training of a model over the ranks of a mesh.
 
 #include <array>
-#include <chrono>
 #include <memory>
 
 #include "partita/base/background.hpp"
@@ -29,7 +28,12 @@ namespace partita::nn {
 /// (Chen et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL (Zheng et
 /// al., IA3 2020).
 template <class T, class Device>
-class mini_batch_trainer {
+class mini_batch_trainer final : public training<T, Device> {
+  using above = training<T, Device>;
+  using above::embedding_optimizer_;
+  using above::mesh_;
+  using above::options_;
+
  public:
   /// `p`: the policy under which the whole graph is evaluated. `data` must outlive the trainer. From now on
   /// the mesh's queue recycles memory. Throws input_error when the training set is empty, error for a model
@@ -37,46 +41,7 @@ class mini_batch_trainer {
   mini_batch_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                      const policy& p);
 
-  /// All epochs requested in the options that are left; see run_epochs.
-  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {}) {
-    training_result result = run_epochs(mesh_, data_.name, options_.epochs, *this, observe, how);
-    const comm::phase_scope phase(mesh_.ledger(), "summary");
-    const communicator& world = mesh_.world();
-    result.predicted_words_received = summarize(world, predicted_.words);
-    result_.iterations = static_cast<int>(order_.iterations());
-    result_.remote_rows = summarize(world, remote_rows_);
-    result_.requested_rows = world.all_reduce(requested_rows_);
-    result_.sampled_edges = world.all_reduce(sampled_edges_);
-    result.mini_batch = result_;
-    return result;
-  }
-
-  /// The iterations of an epoch, then an evaluation.
-  epoch_report epoch(int number) {
-    epoch_report report;
-    report.epoch = number;
-    const auto begin = std::chrono::steady_clock::now();
-    report.loss = train_epoch(static_cast<std::uint64_t>(number));
-    mesh_.queue().synchronize();
-    const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
-    const comm::phase_scope phase(mesh_.ledger(), "evaluation");
-    detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(parameters(), optimizer_), report);
-    score(report);
-    return report;
-  }
-  /// See trainer::state and trainer::restore. Batches and samples are functions of seed and epoch.
-  training_state<T> state() {
-    training_state<T> now = state_of(parameters(), optimizer_);
-    if (learns_input()) add_embedding(*x_, embedding_optimizer_, now);
-    return now;
-  }
-  void restore(training_state<T> from) {
-    if (mesh_.rank() == 0)
-      require_parameters(from, shapes_of(parameters()), learns_input() ? x_->shape() : matrix_shape{});
-    broadcast_parameters(mesh_.world(), from);
-    assign_parameters(from, 0, parameters(), optimizer_);
-    if (learns_input()) assign_embedding(from, *x_, embedding_optimizer_);
-  }
+  model_outputs<T> outputs(bool with_hidden) override { return whole().outputs(with_hidden); }
   /// The loss of one batch and, in parameters(), its gradients, without a step.
   double gradients(std::uint64_t epoch, std::size_t batch) {
     order_.begin(epoch);
@@ -87,7 +52,7 @@ class mini_batch_trainer {
     return of_all_ranks(backward(slots_[0], *inputs_[0], step_number(epoch, batch)));
   }
 
-  nn::parameters<T, Device>& parameters() { return steps_.parameters(); }
+  nn::parameters<T, Device>& parameters() override { return steps_.parameters(); }
   /// The embedding X (n x w), cut by rows or columns as the placement needs it; null where the data's
   /// features are the input.
   dense<T, dynamic_layout, Device>* embedding() { return learns_input() ? &*x_ : nullptr; }
@@ -100,9 +65,26 @@ class mini_batch_trainer {
   trainer<T, Device>& whole();
   sampling::placement placement() const { return result_.placement; }
   std::size_t iterations() const { return order_.iterations(); }
+  traffic predicted() const override { return predicted_; }
 
  private:
   using iteration = batch_share<T>;
+
+  double train_epoch(epoch_report& report) override {
+    return this->timed([&] { report.loss = train_batches(static_cast<std::uint64_t>(report.epoch)); });
+  }
+  std::optional<typename above::rows> learned_rows() override {
+    if (!learns_input()) return {};
+    return above::rows::view(mesh_, x_->layout(), x_->row_blocking(), x_->col_blocking(), x_->values());
+  }
+  void summarize_run(training_result& result) override {
+    const communicator& world = mesh_.world();
+    result_.iterations = static_cast<int>(order_.iterations());
+    result_.remote_rows = summarize(world, remote_rows_);
+    result_.requested_rows = world.all_reduce(requested_rows_);
+    result_.sampled_edges = world.all_reduce(sampled_edges_);
+    result.mini_batch = result_;
+  }
 
   bool learns_input() const { return options_.embedding > 0; }
   bool by_columns() const {
@@ -133,25 +115,22 @@ class mini_batch_trainer {
     algebra::sum_host_parts(mesh_, std::span(&part, 1));
     return part;
   }
-  double train_epoch(std::uint64_t epoch);
+  double train_batches(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
-  void score(epoch_report& report);
+  void score(epoch_report& report) override;
   double sampled_score(io::split_part part, int epoch);
 
-  mesh<Device> mesh_, alone_;
+  mesh<Device> alone_;
   /// Whether micro-batches are cut from the whole batch, and each root's neighbourhood is computed apart, so
   /// that what is rounded does not depend on the ranks: on a reproducible mesh.
   bool apart_;
   const io::dataset& data_;
-  training_options options_;
   policy policy_;
   sampling::row_homes home_;
   batch_order order_;
   block_steps<T, Device> steps_;
-  nn::adam<T, Device> optimizer_;
-  nn::sparse_adam<T, Device> embedding_optimizer_;
   std::unique_ptr<sampling::sampler<T>> sampler_;
   std::optional<trainer<T, Device>> whole_;  ///< for exact scores
   std::optional<dense<T, dynamic_layout, Device>> x_;
@@ -169,17 +148,14 @@ class mini_batch_trainer {
 template <class T, class Device>
 mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const io::dataset& data,
                                                   const training_options& options, const policy& p)
-    : mesh_(m),
+    : above(m, data, options),
       alone_(partita::mesh<Device>::alone(m)),
       apart_(m.reproducible()),
       data_(data),
-      options_(options),
       policy_(p),
       home_{graph::vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
-      steps_(alone_, data, options),
-      optimizer_(options.learning_rate),
-      embedding_optimizer_(options.learning_rate) {
+      steps_(alone_, data, options) {
   const mini_batch_options& how = options.mini_batch;
   const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
   sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
@@ -299,7 +275,7 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
 }
 
 template <class T, class Device>
-double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
+double mini_batch_trainer<T, Device>::train_batches(std::uint64_t epoch) {
   predicted_ = {};
   remote_rows_ = requested_rows_ = sampled_edges_ = result_.most_roots = 0;
   order_.begin(epoch);
@@ -320,7 +296,7 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     iteration& now = slots_[i % slots_.size()];
     loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
     predicted_ += steps_.predicted();
-    optimizer_.step(steps_.parameters());
+    this->move_parameters();
     if (!learns_input()) continue;
     predicted_ += x_gradient_->predicted(*inputs_[i % 2]);
     embedding_optimizer_.step(*x_, x_gradient_->rows(), x_gradient_->value());
@@ -375,17 +351,6 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
   result_.most_roots = roots_before;
   algebra::sum_host_parts(mesh_, counts);
   return score_counts{counts[0], counts[1], static_cast<double>(all.size())}.score(data_.multi_label);
-}
-
-/// Trains the model named by `options` on mini-batches, and evaluates it under a policy. Collective over the
-/// mesh, with the same data on every rank. What travels and exceptions: see mini_batch_trainer; also
-/// mesh_error when the mesh does not suit the policy.
-template <class T, class Device>
-training_result train_on_mini_batches(const mesh<Device>& m, const io::dataset& data,
-                                      const training_options& options, const policy& p,
-                                      const epoch_observer& observe = {}, const continuation<T>& how = {}) {
-  require_mesh(p, m.shape(), m.size());
-  return mini_batch_trainer<T, Device>(m, data, options, p).run(observe, how);
 }
 
 }  // namespace partita::nn

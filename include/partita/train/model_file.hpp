@@ -17,7 +17,7 @@
 #include "partita/io/safetensors.hpp"
 #include "partita/train/fields.hpp"
 #include "partita/train/finite.hpp"
-#include "partita/train/parameter_values.hpp"
+#include "partita/train/state_dict.hpp"
 
 namespace partita::nn {
 
@@ -130,18 +130,18 @@ io::tensor_metadata metadata_of(training_options o, const io::dataset& data) {
 
 /// The tensors of parameters, which must outlive them. Local.
 template <class T>
-std::vector<io::named_tensor> tensors_of(const std::vector<parameter_values<T>>& values) {
+std::vector<io::named_tensor> tensors_of(const state_dict<T>& values) {
   std::vector<io::named_tensor> tensors;
   for (const parameter_values<T>& p : values)
     tensors.push_back(io::tensor_of(p.name, {p.shape.rows, p.shape.cols}, std::span<const T>(p.values)));
   return tensors;
 }
 
-/// Writes a model (collect_values) to a safetensors file, whole or not at all; `more`: metadata of other
+/// Writes a model (training::values) to a safetensors file, whole or not at all; `more`: metadata of other
 /// keys. Local: one rank calls it. Throws input_error when the file cannot be written, and for a value that
 /// is not finite.
 template <class T>
-void save_model(const std::filesystem::path& path, const std::vector<parameter_values<T>>& values,
+void save_model(const std::filesystem::path& path, const state_dict<T>& values,
                 const training_options& options, const io::dataset& data,
                 const io::tensor_metadata& more = {}) {
   for (const parameter_values<T>& p : values)
@@ -192,7 +192,7 @@ std::vector<T> values_in(const io::safetensors_file& file, const std::string& na
 /// has changed.
 template <class T, class Device>
 void load_parameters(const io::safetensors_file& file, parameters<T, Device>& to) {
-  std::vector<parameter_values<T>> values;
+  state_dict<T> values;
   for (const parameter<T, Device>& p : to.list())
     values.push_back({p.name(), p.shape(), values_in<T>(file, p.name(), p.shape())});
   assign_values(to, values, file.name());
@@ -205,6 +205,22 @@ void load_embedding(const io::safetensors_file& file, dense<T, vertex_rows, Devi
                     std::span<const global_index> vertices = {}) {
   const std::vector<T> values = values_in<T>(file, std::string(embedding_name), x.shape());  // (n, w)
   assign_rows(x, std::span<const T>(values), vertices);
+}
+
+/// The tensors of a file but one of another name, such as the parameters of a model and its learned input:
+/// for continuation::initial. Local. Throws input_error, which names the file and the tensor, for one that is
+/// no matrix, and for a value that is not finite.
+template <class T>
+state_dict<T> values_in(const io::safetensors_file& file, std::string_view but = {}) {
+  state_dict<T> found;
+  for (const io::named_tensor& t : file.tensors()) {
+    if (t.name == but) continue;
+    const std::string shown = "the tensor " + io::printable(t.name);
+    if (t.shape.size() != 2) base::throw_error<input_error>({file.name(), ": ", shown, " is no matrix"});
+    found.push_back({t.name, {t.shape[0], t.shape[1]}, file.values<T>(t.name)});
+    detail::require_finite(std::span<const T>(found.back().values), file.name(), shown);
+  }
+  return found;
 }
 
 }  // namespace partita::nn

@@ -157,7 +157,7 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
 
 /// Trains the model named by `options` under a policy. Collective over the mesh, with the same data on every
 /// rank. What travels and exceptions: see trainer; also mesh_error when the mesh does not suit the policy,
-/// and error for options of mini-batches.
+/// and error for options of mini-batches and stages.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             const policy& p, const epoch_observer& observe = {},

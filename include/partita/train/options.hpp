@@ -13,6 +13,8 @@
 #include "partita/comm/ledger.hpp"
 #include "partita/graph/matrix_options.hpp"
 #include "partita/nn/builder.hpp"
+#include "partita/nn/learning_rate.hpp"
+#include "partita/nn/optimizer.hpp"
 #include "partita/sampling/placement.hpp"
 
 namespace partita::nn {
@@ -124,6 +126,15 @@ struct training_options {
   graph::self_loops loops = graph::self_loops::sum;
   int epochs = 200;
   double learning_rate = 0.01;
+  update_rule optimizer = update_rule::adam;  ///< of the parameters; an embedding is moved by nn::sparse_adam
+  double momentum = 0;                        ///< of sgd
+  /// A period of 0 is 10 epochs, of a cosine those that the warm-up leaves; plateaus are of the training
+  /// loss.
+  nn::schedule schedule = {.period = 0};
+  double clip = 0;         ///< the most that the norm of all gradients may be in a step; 0: any
+  int patience = 0;        ///< epochs without a better validation score after which the best weights are the
+                           ///< result; 0: the last ones are, after all epochs
+  int evaluate_every = 1;  ///< epochs, of which the others have no scores; the last one always has
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
@@ -139,6 +150,14 @@ struct training_options {
 
   operator graph::matrix_options() const { return {blocks, block_sizes, loops, epsilon, symmetric}; }
 };
+
+/// How the learning rate changes, with the period that 0 stands for.
+inline nn::schedule schedule_of(const training_options& options) {
+  nn::schedule how = options.schedule;
+  if (how.period == 0)
+    how.period = how.curve == rate_curve::cosine ? std::max(1, options.epochs - how.warmup) : 10;
+  return how;
+}
 
 /// More hops than any network has: what asks for more is a mistake.
 inline constexpr int most_hops = 10000;
@@ -235,6 +254,8 @@ struct training_result {
   std::vector<epoch_report> epochs;  ///< those before a checkpoint included
   int resumed_from = 0;              ///< the epoch of the checkpoint; 0: none
   bool stopped = false;              ///< before the last epoch, because continuation::stop said so
+  bool out_of_patience = false;      ///< before the last epoch, because training_options::patience said so
+  int kept_epoch = 0;                ///< whose weights are the result; 0 before the first
   int best_validation_epoch = 0;     ///< 0 where no vertex is for validation
   double test_accuracy_at_best_validation = std::numeric_limits<double>::quiet_NaN();
   double seconds_per_epoch = 0;  ///< median
@@ -248,6 +269,11 @@ struct training_result {
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
   std::optional<far_result> far;  ///< of queues with far memory
+
+  /// The report of the epoch whose weights are the result: the best one with patience, or else the last.
+  const epoch_report& kept() const {
+    return kept_epoch > 0 ? epochs.at(static_cast<std::size_t>(kept_epoch) - 1) : epochs.back();
+  }
 };
 
 /// Called on every rank after each epoch.

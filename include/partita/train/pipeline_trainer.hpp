@@ -3,7 +3,7 @@
 /// Training with the layers of a model cut into stages, through which chunks of vertices flow.
 
 #include <array>
-#include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "partita/nn/optimizer.hpp"
-#include "partita/train/epochs.hpp"
 #include "partita/train/objective.hpp"
 #include "partita/train/pipeline_guard.hpp"
 #include "partita/train/pipeline_link.hpp"
 #include "partita/train/pipeline_order.hpp"
 #include "partita/train/pipeline_setup.hpp"
 #include "partita/train/pipeline_stage.hpp"
-#include "partita/train/pipeline_state.hpp"
+#include "partita/train/training.hpp"
 
 namespace partita::nn {
 
@@ -36,7 +34,12 @@ namespace partita::nn {
 /// gradients; inside a stage, each copied row of each product (see chunk_graph) and one all-reduce of its
 /// gradients. Sources: GNNPipe (Chen, Chen, Qian, arXiv:2308.10087).
 template <class T, class Device>
-class pipeline_trainer {
+class pipeline_trainer final : public training<T, Device> {
+  using above = training<T, Device>;
+  using above::mesh_;
+  using above::name_;
+  using above::options_;
+
  public:
   /// `m`: a mesh of all ranks, which is used for its ranks and its queue; `inside`: the mesh of each stage,
   /// under policy `p`. Throws mesh_error unless the ranks are stages of this size and the policy suits it;
@@ -45,11 +48,12 @@ class pipeline_trainer {
   pipeline_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                    const policy& p, mesh_shape inside);
 
-  /// All epochs requested in the options that are left; see run_epochs. Throws error after one in which the
-  /// pipeline no longer follows the exact computation, with guard_action::stop.
-  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
-  /// A training step, then an evaluation.
-  epoch_report epoch(int number);
+  /// As training::epoch. In a run, throws error after one in which the pipeline no longer follows the exact
+  /// computation, with guard_action::stop.
+  epoch_report epoch(int number) override {
+    const comm::task_scope at(link_->task({"epoch ", number}));
+    return above::epoch(number);
+  }
   /// One training step; returns the loss before the update, in the last stage, 0 in others.
   double step(int number) {
     const double found = gradients(number);
@@ -58,7 +62,7 @@ class pipeline_trainer {
   }
 
   /// The parameters of this rank's stage, and its layers [first, last) of the model.
-  nn::parameters<T, Device>& parameters() { return stage_->parameters(); }
+  nn::parameters<T, Device>& parameters() override { return stage_->parameters(); }
   const stage_place& place() const { return stage_->place(); }
   int stage() const { return link_->stage(); }
   const communicator& world() const { return mesh_.world(); }
@@ -78,33 +82,17 @@ class pipeline_trainer {
     return stage_->whole().logits();
   }
 
-  /// What training goes on from: the parameters of all stages, under the names that they have on the whole
-  /// graph, on every rank, without reports. What travels: parameters and moments, between stages.
-  training_state<T> state() { return state_of_stages(*link_, parameters(), optimizer_); }
-  /// Goes on from the state of the first rank. History is not kept: it becomes that of an exact forward pass
-  /// with these parameters and the dropout of the last epoch. What travels: parameters and moments, from the
-  /// first rank, and that pass. Throws error, on the first rank, for the state of another model.
-  void restore(training_state<T> from) {
-    restore_stage(mesh_.world(), *link_, stage_->place(), from, parameters(), optimizer_);
-    const chunk_history history = options_.pipeline.history;
-    if (!epochs_.exact(0) && (history == chunk_history::window || history == chunk_history::halo))
-      refresh_history(from.steps);
-  }
+  /// The last stage has the logits and sends them to the first.
+  model_outputs<T> outputs(bool with_hidden) override;
   /// The input of its last layer with parameters, after evaluate, in the last stage; null where that is the
   /// model's input.
   const dense<T, vertex_rows, Device>* hidden() { return stage_->whole().hidden(); }
   /// The vertex of each row in the order of chunks.
   const std::vector<global_index>& vertices() const { return stage_->vertex_of_rows(); }
 
-  /// The parameters of all stages, in the order of the model's, on every rank; and those of this stage, from
-  /// all. What travels in the first: the parameters, between stages. The second is local, and throws
-  /// shape_error for another number of elements.
-  std::vector<T> collect_parameters();
-  void assign_parameters(std::span<const T> values);
-
   /// What this rank receives in the training step of a steady epoch, in closed form; and of that, from other
   /// stages.
-  traffic predicted() const { return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss(); }
+  traffic predicted() const override { return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss(); }
   traffic boundary() const { return stage_->boundary(); }
 
  private:
@@ -129,40 +117,54 @@ class pipeline_trainer {
   void run_exactly(int number);
   pipeline_comparison compare(int number, double loss);
   void update(int number);
-  void score(epoch_report& report);
+
+  double train_epoch(epoch_report& report) override;
+  void share(epoch_report& report, double mine) override {
+    idle_ += report.seconds - (mine - link_->taken_idle());
+    seconds_ += report.seconds;
+    report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
+  }
+  void score(epoch_report& report) override;
+  global_index elements_before() const override {
+    return stage_->place().weights_before(stage_->place().first);
+  }
+  std::vector<T> of_all_parts(std::vector<T> mine) override { return link_->of_all_stages(mine); }
+  std::vector<std::pair<std::string, matrix_shape>> all_shapes() override {
+    std::vector<std::pair<std::string, matrix_shape>> found;
+    for (const auto& p : place().outline.parameters) found.emplace_back(p.name, p.shape);
+    return found;
+  }
+  /// What travels: one number, in an all-reduce between stages.
+  double norm_of_gradients() override {
+    const double mine = gradient_norm(parameters());
+    return std::sqrt(link_->ranks().all_reduce(mine * mine));
+  }
+  /// History is not kept: it becomes that of an exact forward pass with these parameters and the dropout of
+  /// the last epoch.
+  void restored(int steps) override {
+    const chunk_history history = options_.pipeline.history;
+    if (!epochs_.exact(0) && (history == chunk_history::window || history == chunk_history::halo))
+      refresh_history(steps);
+  }
+  void observed(const epoch_report& report) override;
+  void summarize_run(training_result& result) override;
   traffic of_loss() const;
 
-  mesh<Device> mesh_;
-  std::string name_;
-  training_options options_;
   std::optional<mesh<Device>> of_stage_;
   std::unique_ptr<pipeline_stage<T, Device>> stage_;
   std::optional<pipeline_link<T, Device>> link_;   ///< ends before the stage, whose rows are under way
   std::optional<objective<T, Device>> objective_;  ///< in the last stage
-  nn::adam<T, Device> optimizer_;
-  pipeline_guard<T, Device> guard_;  ///< in the last stage
+  pipeline_guard<T, Device> guard_;                ///< in the last stage
   guarded_epochs epochs_;
   pipeline_result result_;
   double idle_ = 0, seconds_ = 0;  ///< of all steps: not at work, and in all
 };
 
-/// Trains the model named by `options` over stages; see pipeline_trainer.
-template <class T, class Device>
-training_result train_on_stages(const mesh<Device>& m, const io::dataset& data,
-                                const training_options& options, const policy& p, mesh_shape inside,
-                                const epoch_observer& observe = {}, const continuation<T>& how = {}) {
-  return pipeline_trainer<T, Device>(m, data, options, p, inside).run(observe, how);
-}
-
 template <class T, class Device>
 pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::dataset& data,
                                               const training_options& options, const policy& p,
                                               mesh_shape inside)
-    : mesh_(m),
-      name_(data.name),
-      options_(options),
-      optimizer_(options.learning_rate),
-      epochs_(options.pipeline) {
+    : above(m, data, options), epochs_(options.pipeline) {
   memory::refuse_reproducible(m.queue(), "training on stages");
   require_pipeline(options);
   const int stages = options.pipeline.stages;
@@ -251,7 +253,7 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
 
 template <class T, class Device>
 void pipeline_trainer<T, Device>::update(int number) {
-  optimizer_.step(parameters());
+  this->move_parameters();
   stage_->end_epoch(static_cast<std::uint64_t>(number));
 }
 
@@ -302,33 +304,17 @@ pipeline_comparison pipeline_trainer<T, Device>::compare(int number, double loss
 }
 
 template <class T, class Device>
-epoch_report pipeline_trainer<T, Device>::epoch(int number) {
-  const comm::task_scope at(link_->task({"epoch ", number}));
+double pipeline_trainer<T, Device>::train_epoch(epoch_report& report) {
+  const int number = report.epoch;
   const bool compared = epochs_.compares(number);
   if (compared || epochs_.refreshes()) {
     const comm::phase_scope phase(mesh_.ledger(), "evaluation");
     run_exactly(number);
   }
   link_->taken_idle();
-  epoch_report report{.epoch = number};
-  double mine = 0;
-  const auto timed = [&](auto work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    mesh_.queue().synchronize();
-    mine += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  timed([&] { report.loss = gradients(number); });
+  const double seconds = this->timed([&] { report.loss = gradients(number); });
   if (compared) report.comparison = compare(number, report.loss);
-  timed([&] { update(number); });
-
-  const comm::phase_scope phase(mesh_.ledger(), "evaluation");
-  detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
-  idle_ += report.seconds - (mine - link_->taken_idle());
-  seconds_ += report.seconds;
-  report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
-  score(report);
-  return report;
+  return seconds + this->timed([&] { update(number); });
 }
 
 /// The scores of the current model on the three parts of the split.
@@ -349,27 +335,52 @@ void pipeline_trainer<T, Device>::score(epoch_report& report) {
 }
 
 template <class T, class Device>
-training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
-  const auto observe_and_stop = [&](const epoch_report& r) {
-    if (observe) observe(r);
-    const bool stops = options_.pipeline.on_divergence == guard_action::stop;
-    if (!stops || !r.comparison || !r.comparison->diverged) return;
-    mesh_.world().all_gather(r.epoch);  // every rank has observed it before the first one leaves
-    base::throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ",
-                              r.epoch, ": ", r.comparison->reason,
-                              "; more exact epochs, another history or fewer chunks may help"});
-  };
-  training_result result = run_epochs<T>(mesh_, name_, options_.epochs, *this, observe_and_stop, how);
-  const comm::phase_scope phase(mesh_.ledger(), "summary");
+void pipeline_trainer<T, Device>::observed(const epoch_report& r) {
+  const bool stops = options_.pipeline.on_divergence == guard_action::stop;
+  if (!stops || !r.comparison || !r.comparison->diverged) return;
+  mesh_.world().all_gather(r.epoch);  // every rank has observed it before the first one leaves
+  base::throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ",
+                            r.epoch, ": ", r.comparison->reason,
+                            "; more exact epochs, another history or fewer chunks may help"});
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::summarize_run(training_result& result) {
   const communicator& world = mesh_.world();
   result.mesh = of_stage_->shape();
-  result.predicted_words_received = summarize(world, predicted().words);
   result_.boundary_words = summarize(world, boundary().words);
   result_.history_bytes = summarize(world, stage_->history_bytes());
   const std::vector<double> shares = world.all_gather(seconds_ > 0 ? idle_ / seconds_ : 0);
   result_.bubble = means_of_groups(shares, static_cast<std::size_t>(of_stage_->size()));
   result.pipeline = result_;
-  return result;
+}
+
+template <class T, class Device>
+model_outputs<T> pipeline_trainer<T, Device>::outputs(bool with_hidden) {
+  const communicator& world = mesh_.world();
+  const auto& logits = evaluate();  // (n, classes), in the last stage
+  model_outputs<T> found;
+  if (is_last()) {
+    found = detail::outputs_of(logits, hidden(), with_hidden);
+    found.logits = in_order_of_vertices(std::move(found.logits), logits.shape().cols, vertices());
+    found.hidden = in_order_of_vertices(std::move(found.hidden), found.hidden_width, vertices());
+  }
+  const int sender = world.size() - of_stage_->size();  // the first rank of the last stage
+  found.hidden_width = world.broadcast(found.hidden_width, sender);
+  if (sender == 0) return found;
+  if (world.rank() == sender) {
+    world.send(found.logits, 0);
+    world.send(found.hidden, 0);
+    found.logits.clear();
+    found.hidden.clear();
+  } else if (world.rank() == 0) {
+    const auto n = std::ssize(vertices());
+    found.logits.resize(static_cast<std::size_t>(n * place().outline.output_width));
+    found.hidden.resize(static_cast<std::size_t>(n * found.hidden_width));
+    world.receive(found.logits, sender);
+    world.receive(found.hidden, sender);
+  }
+  return found;
 }
 
 template <class T, class Device>
@@ -379,22 +390,6 @@ traffic pipeline_trainer<T, Device>::of_loss() const {
   loss.kind = operation::all_reduce;
   loss.count = 1;
   return received(loss, of_stage_->rank(), of_stage_->size());
-}
-
-template <class T, class Device>
-std::vector<T> pipeline_trainer<T, Device>::collect_parameters() {
-  return link_->of_all_stages(collect(parameters().values()));
-}
-
-template <class T, class Device>
-void pipeline_trainer<T, Device>::assign_parameters(std::span<const T> values) {
-  const stage_place& here = stage_->place();
-  if (std::ssize(values) != here.weights_before(here.outline.layers.size()))
-    base::throw_error<shape_error>({"the model has ", here.weights_before(here.outline.layers.size()),
-                                    " parameter elements, not ", values.size()});
-  const global_index begin = here.weights_before(here.first), end = here.weights_before(here.last);
-  copy(mesh_.queue(), values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
-       parameters().values().values());
 }
 
 }  // namespace partita::nn

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "partita/train/models.hpp"
+#include "partita/train/state_dict.hpp"
 
 namespace partita::nn {
 
@@ -25,6 +26,11 @@ class predictor {
   matrix* embedding() { return features_.learned(); }
   /// The logits (n x classes). Valid until the next call. What travels: the model's forward pass.
   const matrix& evaluate() { return model_.forward(features_.input(), {}); }
+  /// As training::outputs.
+  model_outputs<T> outputs(bool with_hidden) {
+    const auto& logits = evaluate();  // (n, classes)
+    return detail::outputs_of(logits, model_.hidden(), with_hidden);
+  }
   /// The input of the last layer with parameters, after evaluate; see nn::model::hidden.
   const matrix* hidden() const { return model_.hidden(); }
 

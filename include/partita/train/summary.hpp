@@ -48,6 +48,24 @@ inline far_result summarize_far(const communicator& world, const memory::far_tra
   return found;
 }
 
+namespace detail {
+
+/// The reports of the first rank, on every rank. Collective. What travels: five numbers for each.
+inline void broadcast_reports(const communicator& world, std::vector<epoch_report>& reports) {
+  reports.resize(static_cast<std::size_t>(world.broadcast(static_cast<global_index>(reports.size()), 0)));
+  std::vector<double> numbers;
+  for (const epoch_report& r : reports)
+    numbers.insert(numbers.end(),
+                   {r.loss, r.train_accuracy, r.validation_accuracy, r.test_accuracy, r.seconds});
+  world.broadcast(numbers, 0);
+  for (std::size_t k = 0; k < reports.size(); ++k) {
+    const double* const n = &numbers[5 * k];
+    reports[k] = {static_cast<int>(k) + 1, n[0], n[1], n[2], n[3], n[4], {}};
+  }
+}
+
+}  // namespace detail
+
 /// The ledger entries of all ranks, summed by phase, operation and axis. Collective.
 inline std::vector<comm::ledger_entry> merge_ledgers(const communicator& world,
                                                      const std::vector<comm::ledger_entry>& mine) {
@@ -95,6 +113,14 @@ inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// Of the epochs after so many.
+inline double median_seconds(const std::vector<epoch_report>& epochs, int after) {
+  std::vector<double> seconds;
+  for (std::size_t k = static_cast<std::size_t>(after); k < epochs.size(); ++k)
+    seconds.push_back(epochs[k].seconds);
+  return median(std::move(seconds));
 }
 
 }  // namespace partita::nn

@@ -2,20 +2,28 @@
 #pragma once
 /// Full-graph training of any model under any policy.
 
-#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "partita/nn/gradient_check.hpp"
-#include "partita/nn/sparse_adam.hpp"
-#include "partita/train/epochs.hpp"
 #include "partita/train/feature_matrix.hpp"
 #include "partita/train/objective.hpp"
+#include "partita/train/training.hpp"
 
 namespace partita::nn {
 
 /// Trains one model on a whole graph. Collective over the mesh, with the same data on every rank: constructor
 /// and members.
 template <class T, class Device>
-class trainer {
+class trainer final : public training<T, Device> {
+  using above = training<T, Device>;
+  using above::embedding_optimizer_;
+  using above::mesh_;
+  using above::optimizer_;
+  using above::options_;
+  using above::rate_;
+
  public:
   /// The vertices have the model's row blocking. Uses epochs, learning_rate, raw_features and embedding (with
   /// seed) of the options; dropout, weight decay and blocks are fixed by the model, which for an embedding is
@@ -24,14 +32,10 @@ class trainer {
   /// empty, and shape_error when the width of the logits differs from the number of classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net, matrix_contents input = matrix_contents::filled)
-      : mesh_(m),
-        name_(data.name),
-        options_(options),
+      : above(m, data, options),
         objective_(m, data, net.row_blocking()),
         features_(m, data, options, net.row_blocking(), input),
         model_(std::move(net)),
-        optimizer_(options.learning_rate),
-        embedding_optimizer_(options.learning_rate),
         gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {
     if (model_.width() != data.classes)
       base::throw_error<shape_error>({data.name, " has ", data.classes,
@@ -41,23 +45,13 @@ class trainer {
   /// One training step; returns the loss before the update. What travels: the model's forward and backward
   /// pass, one all-reduce of all gradients, one of the loss. May return before the device has finished.
   double step(int number);
-  /// A training step, then an evaluation.
-  epoch_report epoch(int number);
-  /// All epochs requested in the options that are left; see run_epochs. The mesh's ledger is reset in each;
-  /// the evaluation has a phase of its own. Throws error when a loss, gradient or parameter is not finite.
-  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
-
-  /// What training goes on from, whole on the first rank, without reports; rows of an embedding in their
-  /// order. What travels: the blocks of an embedding and its moments, to the first rank.
-  training_state<T> state();
-  /// Goes on from the state of the first rank; steps are counted from there. What travels: the parameters and
-  /// the blocks of an embedding, with their moments, from the first rank. Throws error, on the first rank,
-  /// for the state of another model.
-  void restore(training_state<T> from);
 
   nn::model<T, Device>& model() { return model_; }
-  /// The optimiser; its state may be read and written between steps, see nn::adam::state_of.
-  nn::adam<T, Device>& optimizer() { return optimizer_; }
+  nn::parameters<T, Device>& parameters() override { return model_.parameters(); }
+  model_outputs<T> outputs(bool with_hidden) override {
+    const auto& logits = evaluate();  // (n, classes)
+    return detail::outputs_of(logits, model_.hidden(), with_hidden);
+  }
   /// The embedding X (n x w), learned as a parameter without weight decay by nn::sparse_adam, in which every
   /// row takes part in every step; null where the data's features are the input.
   dense<T, vertex_rows, Device>* embedding() { return features_.learned(); }
@@ -68,8 +62,7 @@ class trainer {
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
 
-  /// Writes the scores of the current model on the three parts of the split.
-  void score(epoch_report& report) {
+  void score(epoch_report& report) override {
     const auto& logits = evaluate();
     report.train_accuracy = objective_.score(logits, io::split_part::train);
     report.validation_accuracy = objective_.score(logits, io::split_part::validation);
@@ -91,21 +84,26 @@ class trainer {
   far_forecast forecast();
 
   /// What this rank receives in the training step of a steady epoch, in closed form.
-  traffic predicted() const { return predicted_step(mesh_, model_); }
+  traffic predicted() const override { return predicted_step(mesh_, model_); }
 
   static traffic predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
     return net.predicted() + algebra::predicted_sum<double>(m, 1);  // of the loss
   }
 
  private:
-  mesh<Device> mesh_;
-  std::string name_;
-  training_options options_;
+  double train_epoch(epoch_report& report) override {
+    return this->timed([&] { report.loss = step(report.epoch); });
+  }
+  std::optional<typename above::rows> learned_rows() override {
+    auto* const x = embedding();
+    if (x == nullptr) return {};
+    return above::rows::view(mesh_, vertex_rows, x->row_blocking(), x->col_blocking(), x->values());
+  }
+  std::optional<far_forecast> foretold() override { return forecast(); }
+
   objective<T, Device> objective_;
   feature_matrix<T, Device> features_;
   nn::model<T, Device> model_;
-  nn::adam<T, Device> optimizer_;
-  nn::sparse_adam<T, Device> embedding_optimizer_;
   dense<T, vertex_rows, Device> gradient_;
   std::optional<dense<T, vertex_rows, Device>> embedding_gradient_;
 };
@@ -126,7 +124,7 @@ double trainer<T, Device>::step(int number) {
     const comm::phase_scope phase(mesh_.ledger(), "backward");
     model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
   }
-  optimizer_.step(model_.parameters());
+  this->move_parameters();
   if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
   return loss;
 }
@@ -145,22 +143,25 @@ far_forecast trainer<T, Device>::forecast() {
   std::vector<T> kept_rows;
   if (x != nullptr && !channel->is_far(embedding_gradient_->values().data()))
     kept_rows = detail::block_in_host_memory(*x);
-  auto optimizer = std::exchange(optimizer_, nn::adam<T, Device>(options_.learning_rate));
+  const learning_rate rate = rate_;
+  auto optimizer = std::exchange(
+      optimizer_, nn::optimizer<T, Device>({options_.optimizer, options_.learning_rate, options_.momentum}));
   auto embedding_optimizer =
       std::exchange(embedding_optimizer_, nn::sparse_adam<T, Device>(options_.learning_rate));
   const auto rehearse = [&](far_forecast& to, const auto& work) {
     const memory::far_rehearsal rehearsal(*channel, to);
     work();
   };
-  rehearse(other, [&] { epoch(1); });
+  rehearse(other, [&] { this->epoch(options_.epochs); });
   const memory::far_traffic before = channel->traffic();
-  rehearse(steady, [&] { epoch(1); });
+  rehearse(steady, [&] { this->epoch(options_.epochs); });
   if (const memory::far_traffic run = channel->traffic() - before; run.read + run.written > 0)
     steady.add("operation that was run", run);
   // What layers keep of a constant input is not there: they compute it again after one that is not.
   rehearse(other, [&] {
     features_.input().visit([&](auto& input) { model_.forward(algebra::operand<T, Device>(input), {}); });
   });
+  rate_ = rate;
   optimizer_ = std::move(optimizer);
   embedding_optimizer_ = std::move(embedding_optimizer);
   copy(mesh_.queue(), std::span<const T>(kept), values.values());
@@ -168,56 +169,15 @@ far_forecast trainer<T, Device>::forecast() {
   return steady;
 }
 
-template <class T, class Device>
-epoch_report trainer<T, Device>::epoch(int number) {
-  epoch_report report;
-  report.epoch = number;
-  const auto begin = std::chrono::steady_clock::now();
-  report.loss = step(number);
-  mesh_.queue().synchronize();
-  const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
-
-  const comm::phase_scope phase(mesh_.ledger(), "evaluation");
-  detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(model_.parameters(), optimizer_),
-                      report);
-  score(report);
-  return report;
-}
-
-template <class T, class Device>
-training_state<T> trainer<T, Device>::state() {
-  training_state<T> now = state_of(model_.parameters(), optimizer_);
-  if (auto* const x = embedding()) add_embedding(*x, embedding_optimizer_, now);
-  return now;
-}
-
-template <class T, class Device>
-void trainer<T, Device>::restore(training_state<T> from) {
-  auto* const x = embedding();
-  if (mesh_.rank() == 0)
-    require_parameters(from, shapes_of(model_.parameters()), x != nullptr ? x->shape() : matrix_shape{});
-  broadcast_parameters(mesh_.world(), from);
-  assign_parameters(from, 0, model_.parameters(), optimizer_);
-  if (x != nullptr) assign_embedding(from, *x, embedding_optimizer_);
-}
-
-template <class T, class Device>
-training_result trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
-  training_result result = run_epochs(mesh_, name_, options_.epochs, *this, observe, how);
-  const comm::phase_scope phase(mesh_.ledger(), "summary");
-  result.predicted_words_received = summarize(mesh_.world(), predicted().words);
-  return result;
-}
-
 /// Trains a user-defined model on the whole graph, as trainer does with these options. Collective over the
 /// mesh, with the same data on every rank. What travels and exceptions: see trainer; also error for options
-/// of mini-batches.
+/// of mini-batches and stages.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {},
                             const continuation<T>& how = {}) {
-  if (options.mini_batch.batch > 0)
-    throw error("train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
+  if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
+    throw error("train_model trains on the whole graph; for mini-batches and stages call nn::train");
   return trainer<T, Device>(m, data, options, std::move(net)).run(observe, how);
 }
 
