@@ -78,6 +78,18 @@ class pipeline_trainer {
     return stage_->whole().logits();
   }
 
+  /// All scores of the task for the current model, on every rank. What travels: a forward pass and
+  /// objective::scores in the last stage, and the scores from there.
+  task_scores scores() {
+    const auto& logits = evaluate();
+    task_scores found;
+    comm::in_task(link_->task({"scores"}), [&] {
+      if (objective_) found = objective_->scores(logits);
+      found = broadcast(mesh_.world(), found, mesh_.size() - 1);
+    });
+    return found;
+  }
+
   /// What training goes on from: the parameters of all stages, under the names that they have on the whole
   /// graph, on every rank, without reports. What travels: parameters and moments, between stages.
   training_state<T> state() { return state_of_stages(*link_, parameters(), optimizer_); }
@@ -190,7 +202,7 @@ void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const poli
   const auto a = graph_in_chunks<T>(*of_stage_, *chunks, options_);
   stage_ = std::make_unique<pipeline_stage<T, Device>>(*of_stage_, chunks, a, options_, p,
                                                        stage_place{outline, cuts[s], cuts[s + 1]});
-  if (is_last()) objective_.emplace(*of_stage_, chunks->data(), chunks->rows());
+  if (is_last()) objective_.emplace(*of_stage_, chunks->data(), options_, chunks->rows());
   result_.stages = how.stages;
   result_.chunks = how.chunk_count();
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
@@ -363,6 +375,7 @@ training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, 
   const comm::phase_scope phase(mesh_.ledger(), "summary");
   const communicator& world = mesh_.world();
   result.mesh = of_stage_->shape();
+  result.scores = scores();
   result.predicted_words_received = summarize(world, predicted().words);
   result_.boundary_words = summarize(world, boundary().words);
   result_.history_bytes = summarize(world, stage_->history_bytes());

@@ -27,7 +27,7 @@ class trainer {
       : mesh_(m),
         name_(data.name),
         options_(options),
-        objective_(m, data, net.row_blocking()),
+        objective_(m, data, options, net.row_blocking()),
         features_(m, data, options, net.row_blocking(), input),
         model_(std::move(net)),
         optimizer_(options.learning_rate),
@@ -75,6 +75,9 @@ class trainer {
     report.validation_accuracy = objective_.score(logits, io::split_part::validation);
     report.test_accuracy = objective_.score(logits, io::split_part::test);
   }
+
+  /// All scores of the task for the current model. What travels: a forward pass, and see objective::scores.
+  task_scores scores() { return objective_.scores(evaluate()); }
 
   /// The deviation of a training step's gradients from finite differences; see nn::gradient_error.
   double gradient_error(double step) {
@@ -205,6 +208,7 @@ template <class T, class Device>
 training_result trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
   training_result result = run_epochs(mesh_, name_, options_.epochs, *this, observe, how);
   const comm::phase_scope phase(mesh_.ledger(), "summary");
+  result.scores = scores();
   result.predicted_words_received = summarize(mesh_.world(), predicted().words);
   return result;
 }
