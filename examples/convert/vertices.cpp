@@ -149,23 +149,23 @@ void take_features(io::dataset& data, const table& t, std::span<const global_ind
 /// A class, or -1, or some of the classes; returns which vertices have a label.
 std::vector<bool> take_labels(io::dataset& data, const table& t, std::span<const global_index> ids) {
   std::vector<bool> labelled(ids.size(), false);
-  data.multi_label = t.cols() > 1;
-  data.classes = data.multi_label ? t.cols() : 0;
-  std::vector<std::int64_t> labels(data.multi_label ? 0 : ids.size(), -1);
-  std::vector<std::uint8_t> matrix(data.multi_label ? ids.size() * static_cast<std::size_t>(t.cols()) : 0, 0);
+  const bool several = t.cols() > 1;
+  data.task = several ? io::task::labels : io::task::classes;
+  data.classes = several ? t.cols() : 0;
+  std::vector<std::int64_t> labels(several ? 0 : ids.size(), -1);
+  std::vector<std::uint8_t> matrix(several ? ids.size() * static_cast<std::size_t>(t.cols()) : 0, 0);
   const auto take = [&](std::size_t v, global_index row) {
     for (global_index j = 0; j < t.cols(); ++j) {
       const double label = t(row, j);
-      if (!data.multi_label && (std::isnan(label) || label == -1)) continue;
-      const double most = data.multi_label ? 1 : static_cast<double>(ids.size()) - 1;
+      if (!several && (std::isnan(label) || label == -1)) continue;
+      const double most = several ? 1 : static_cast<double>(ids.size()) - 1;
       if (!(label >= 0 && label <= most && label == std::floor(label)))
-        t.refuse(row,
-                 "the label " + in_digits(label) +
-                     (data.multi_label ? " is neither 0 nor 1, as one of several is"
-                                       : " is no class, a whole number from 0 to " +
-                                             std::to_string(ids.size() - 1) + ", or -1 or nothing for none"));
+        t.refuse(row, "the label " + in_digits(label) +
+                          (several ? " is neither 0 nor 1, as one of several is"
+                                   : " is no class, a whole number from 0 to " +
+                                         std::to_string(ids.size() - 1) + ", or -1 or nothing for none"));
       labelled[v] = true;
-      if (data.multi_label)
+      if (several)
         matrix[v * static_cast<std::size_t>(t.cols()) + static_cast<std::size_t>(j)] =
             static_cast<std::uint8_t>(label);
       else

@@ -129,6 +129,7 @@ void write_vertices(const fs::path& dir, const io::dataset& data) {
     write_array(dir / "features.npy", {n, data.features}, values);
   }
   if (!data.label_matrix.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.label_matrix);
+  if (!data.values.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.values);
   if (!data.labels.empty()) write_array(dir / "labels.npy", {n}, data.labels);
   if (!data.split.empty()) write_array(dir / "split.npy", {n}, data.split);
 }

@@ -16,6 +16,7 @@
 #include "../ranks/files.hpp"
 #include "../ranks/program.hpp"
 #include "../ranks/same_input.hpp"
+#include "../ranks/scores.hpp"
 #include "build.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
@@ -54,6 +55,7 @@ predict_command parse_command(int argc, char** argv) {
         {"f32", "f64"});
   add_timeout(app, c.timeout);
   add_unpack_limit(app, c.unpack_limit);
+  add_task(app, c.task);
   app.add_flag("--quiet", c.quiet, "print nothing");
   show_defaults(app);
   parse(app, argc, argv);
@@ -74,10 +76,11 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
   using partita::io::vertex_data;
   const bool learned = model.options.embedding > 0;
   const partita::global_index rows = learned ? embedding_rows(file) : 0;
-  partita::io::dataset data = is_built_in(name) ? partita::io::karate_club()
-                              : learned
-                                  ? partita::io::load_dataset(name, vertex_data::edges, rows)
-                                  : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit);
+  partita::io::dataset data =
+      is_built_in(name) ? partita::io::karate_club()
+      : learned
+          ? partita::io::load_dataset(name, vertex_data::edges, rows, {}, task_named(c.task))
+          : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit, task_named(c.task));
   const auto refuse = [&](const std::string& has, const std::string& needs) {
     throw partita::input_error(file.name() + " does not fit " + name + ": the model has " + needs +
                                ", and the data " + has);
@@ -87,7 +90,8 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
     refuse(text(data.vertices, " vertices"), text(rows, " rows of its embedding"));
   if (!learned && data.features != model.features)
     refuse(text(data.features, " features"), text(model.features, " features"));
-  if (data.classes > model.classes || (data.multi_label && data.classes != model.classes))
+  if (data.classes > model.classes ||
+      (data.task != partita::io::task::classes && !data.split.empty() && data.classes != model.classes))
     refuse(text(data.classes, " classes"), text(model.classes, " classes"));
   data.classes = model.classes;
   return data;
@@ -131,13 +135,13 @@ void print(const partita::communicator& world, const arrangement& how, const pre
   fmt::print("{} on {} {} ({} {}): logits of {} vertices, {} classes, in {}\n", task.model.options.model,
              world.size(), world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
              task.data.vertices, task.data.classes, c.out);
-  const auto percent = [&](std::size_t part) {
-    const double score = counts[part].score(task.data.multi_label);
-    return std::isnan(score) ? "n/a" : fmt::format("{:.1f} %", 100 * score);
+  const auto score = [&](std::size_t part) {
+    return score_text(task.data.task,
+                      counts[part].score(task.data, static_cast<partita::io::split_part>(part + 1)));
   };
   if (task.has_labels)
-    fmt::print("{}: train {}, validation {}, test {}\n", task.data.multi_label ? "micro-F1" : "accuracy",
-               percent(0), percent(1), percent(2));
+    fmt::print("{}: train {}, validation {}, test {}\n", title_of(task.data.task), score(0), score(1),
+               score(2));
 }
 
 /// What every rank does.

@@ -12,27 +12,33 @@
 #include "partita/train/make_training.hpp"
 #include "run.hpp"
 
-/// The largest of a row of logits is the class of a vertex; with several labels, those of positive ones.
+/// The largest of a row of logits is the class of a vertex; with several labels, those of positive ones; with
+/// values, the row itself.
 template <class T>
 split_counts counts_of(const partita::io::dataset& data, const std::vector<T>& logits) {
+  using partita::io::task;
+  const auto columns = static_cast<std::size_t>(data.classes);
   split_counts counts;
-  for (partita::global_index v = 0; v < data.vertices; ++v) {
-    const std::uint8_t part = data.split[static_cast<std::size_t>(v)];
-    if (part == 0) continue;
-    partita::nn::score_counts& of_part = counts[part - 1u];
+  for (auto& of_part : counts) of_part.sums.resize(data.task == task::values ? columns : 2);
+  for (std::size_t v = 0; v < static_cast<std::size_t>(data.vertices); ++v) {
+    if (data.split[v] == 0) continue;
+    partita::nn::score_counts& of_part = counts[data.split[v] - 1u];
+    std::vector<double>& sums = of_part.sums;
     ++of_part.vertices;
-    const auto row = logits.begin() + v * data.classes;
-    if (!data.multi_label) {
-      const bool right =
-          std::max_element(row, row + data.classes) - row == data.labels[static_cast<std::size_t>(v)];
-      ++(right ? of_part.right : of_part.wrong);
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(v * columns);
+    if (data.task == task::classes) {
+      ++sums[std::max_element(row, row + data.classes) - row == data.labels[v] ? 0 : 1];
       continue;
     }
-    for (partita::global_index k = 0; k < data.classes; ++k) {
-      const bool given = row[k] > 0,
-                 is = data.label_matrix[static_cast<std::size_t>(v * data.classes + k)] == 1;
-      of_part.right += given && is;
-      of_part.wrong += given != is;
+    for (std::size_t k = 0; k < columns; ++k) {
+      if (data.task == task::values) {
+        const double error = static_cast<double>(row[k]) - data.values[v * columns + k];
+        sums[k] += error == error ? error * error : 0;
+        continue;
+      }
+      const bool given = row[k] > 0, is = data.label_matrix[v * columns + k] == 1;
+      sums[0] += given && is;
+      sums[1] += given != is;
     }
   }
   return counts;

@@ -22,6 +22,7 @@ struct predict_command {
   std::string device = "cpu";
   std::string precision;  ///< of the model, where none is given
   bool quiet = false;
+  std::string task;                         ///< classes, labels or values; empty: as the labels are stored
   std::optional<std::size_t> unpack_limit;  ///< bytes of an array of features
   std::optional<double> timeout;            ///< of a wait, in seconds
 };

@@ -24,6 +24,19 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
       ->option_text("SECONDS");
 }
 
+CLI::Option* add_task(CLI::App& app, std::string& task) {
+  return words(app.add_option("--task", task,
+                              "what labels.npy holds (default: classes for whole numbers, labels for a 0/1\n"
+                              "matrix of them, values for floating-point numbers)"),
+               {"classes", "labels", "values"});
+}
+
+std::optional<partita::io::task> task_named(const std::string& name) {
+  using partita::io::task;
+  if (name.empty()) return {};
+  return name == "classes" ? task::classes : name == "labels" ? task::labels : task::values;
+}
+
 CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit) {
   const auto take = [&limit](const std::string& size) {
     limit = static_cast<std::size_t>(bytes_of("--unpack-limit", size));

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "partita/io/labelled_graph.hpp"
+
 /// A check whose message is a sentence.
 template <class Accept>
 CLI::Validator number_that(const std::string& is, Accept accept) {
@@ -46,6 +48,12 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
 
 /// --unpack-limit, the bytes to which a packed file may be unpacked.
 CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit);
+
+/// --task, what labels.npy holds.
+CLI::Option* add_task(CLI::App& app, std::string& task);
+
+/// The task of that name; none for no name.
+std::optional<partita::io::task> task_named(const std::string& name);
 
 /// --policy, --ranks and --mesh, for one policy on one mesh.
 void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,

@@ -37,6 +37,7 @@ class same_input {
                std::as_bytes(std::span(data.edge_weights.data(), data.edge_weights.size())));
     add_sample("labels", std::as_bytes(std::span(data.labels.data(), data.labels.size())));
     add_sample("labels", std::as_bytes(std::span(data.label_matrix.data(), data.label_matrix.size())));
+    add_sample("labels", std::as_bytes(std::span(data.values.data(), data.values.size())));
     add_sample("split", std::as_bytes(std::span(data.split.data(), data.split.size())));
     std::vector<double> features;
     for (partita::global_index k = 0; data.vertex_features.rows > 0 && k < pieces; ++k)

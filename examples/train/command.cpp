@@ -10,6 +10,7 @@
 #include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "complete.hpp"
+#include "partita/io/npy.hpp"
 #include "presets.hpp"
 #include "results.hpp"
 
@@ -58,12 +59,30 @@ CLI::Option* add_stage_layers(CLI::App& app, const field& f, partita::nn::pipeli
       ->option_text(std::string(f.form));
 }
 
+void take_class_weights(partita::nn::training_options& t, const std::string& given) {
+  t.balanced_classes = given == "balanced";
+  if (t.balanced_classes) return;
+  const field& f = *std::ranges::find(partita::nn::fields, "class-weights", &field::name);
+  if (partita::nn::take(f, t, given)) return;
+  try {
+    t.class_weights = partita::io::read_npy<double>(given).values;
+  } catch (const partita::error& e) {
+    throw usage_error("--class-weights " + given +
+                      " is neither balanced nor a list of numbers, nor a file of them: " + e.what());
+  }
+}
+
 /// The options of a group.
 void add_fields(CLI::App& app, const std::string& title, field_group group,
                 partita::nn::training_options& t) {
   const auto add = [&]<class V>(const field& f, V* value) -> CLI::Option* {
     const std::string name = "--" + std::string(f.name), help(f.help);
     constexpr bool is_bool = std::is_same_v<V, bool>;
+    if (f.name == "class-weights")
+      return app
+          .add_option_function<std::string>(
+              name, [&t](const std::string& given) { take_class_weights(t, given); }, help)
+          ->option_text(std::string(f.form));
     if (f.name == "stage-layers") return add_stage_layers(app, f, t.pipeline);
     if constexpr (is_bool || std::is_same_v<V, std::uint8_t> || std::is_same_v<V, std::string>) {
       if (!is_bool || f.has_words()) return add_words(app, f, t);

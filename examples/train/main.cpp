@@ -14,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "../ranks/command_line.hpp"
 #include "../ranks/cores.hpp"
 #include "../ranks/precision.hpp"
 #include "../ranks/program.hpp"
@@ -25,6 +26,7 @@
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "partita/train/objective.hpp"
 #include "partita/train/summary.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -48,7 +50,7 @@ partita::io::dataset load(const command& c, const partita::communicator& world) 
   const bool tells = world.rank() == 0 && !c.quiet;
   return partita::io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
                                    tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
-                                   c.unpack_limit);
+                                   c.unpack_limit, task_named(c.task));
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
@@ -86,6 +88,13 @@ partita::io::dataset in_order(partita::io::dataset data, command& c, const std::
                               int all_ranks, const partita::communicator& world) {
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
+  try {
+    partita::nn::require_loss(data, c.training);
+  } catch (const partita::input_error&) {
+    throw;
+  } catch (const partita::error& e) {
+    throw usage_error(e.what());
+  }
   data = order_vertices(std::move(data), c, ranks_of_mesh(c, all_ranks), world);
   if (c.training.pipeline.cut == partita::nn::chunk_cut::partitioned) cut_chunks(data, c, asked->mesh, world);
   return data;
@@ -128,7 +137,7 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   const bool first = world.rank() == 0;
   const observers tell =
       first && !c.quiet
-          ? observers{print_start, progress_printer(c.training.epochs, data.multi_label), print_forecast}
+          ? observers{print_start, progress_printer(c.training.epochs, data.task), print_forecast}
           : observers{};
   if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
   if (first && !c.quiet && c.training.pipeline.cut == partita::nn::chunk_cut::partitioned)
@@ -154,7 +163,7 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   if (!first) return code;
   if (run.result.stopped) print_stop(c, run.result);
   if (!c.quiet && run.result.resumed_from < std::ssize(run.result.epochs))
-    print_summary(run.how.policy, world.size(), run.result, data.multi_label);
+    print_summary(run.how.policy, world.size(), run.result, data.task);
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, data);
   return code;
 }

@@ -85,9 +85,11 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   ordered_json j;
   j["data"] =
       is_built_in(c.data) ? c.data : absolute(std::filesystem::path(c.data)).lexically_normal().string();
+  if (!c.task.empty()) j["task"] = c.task;
   add_fields(j, group::model, t);
   add_fields(j, group::training, t);
   if (!c.init.empty()) j["init"] = absolute(std::filesystem::path(c.init)).lexically_normal().string();
+  if (t.balanced_classes) j["class-weights"] = "balanced";
   j["precision"] = c.precision;
   for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
   j["policy"] = run.how.policy;

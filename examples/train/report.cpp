@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "../ranks/scores.hpp"
 #include "partita/io/whole_file.hpp"
 #include "record.hpp"
 
@@ -22,15 +23,18 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
       k.diverged ? "; the pipeline no longer follows the exact computation: " + k.reason : "");
 }
 
-/// A score, which parts of the split without vertices do not have.
-std::string percent(double score) { return std::isnan(score) ? "n/a" : fmt::format("{:.1f} %", 100 * score); }
+/// In the JSON.
+const char* name_of(partita::io::task task) {
+  using enum partita::io::task;
+  return task == classes ? "accuracy" : task == labels ? "micro_f1" : "r2";
+}
 
 }  // namespace
 
-partita::nn::epoch_observer progress_printer(int epochs, bool multi_label) {
+partita::nn::epoch_observer progress_printer(int epochs, partita::io::task task) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  return [epochs, multi_label, begin, last = begin - std::chrono::hours(1),
+  return [epochs, task, begin, last = begin - std::chrono::hours(1),
           done = 0](const partita::nn::epoch_report& r) mutable {
     ++done;
     const auto now = clock::now();
@@ -38,8 +42,10 @@ partita::nn::epoch_observer progress_printer(int epochs, bool multi_label) {
     last = now;
     const double elapsed = std::chrono::duration<double>(now - begin).count();
     fmt::print("epoch {:4}/{}  loss {:.6f}  {}train {:>7}  validation {:>7}  test {:>7}  {:.0f} s left\n",
-               r.epoch, epochs, r.loss, multi_label ? "micro-F1: " : "", percent(r.train_accuracy),
-               percent(r.validation_accuracy), percent(r.test_accuracy), elapsed / done * (epochs - r.epoch));
+               r.epoch, epochs, r.loss,
+               task == partita::io::task::classes ? "" : std::string(title_of(task)) + ": ",
+               score_text(task, r.train_accuracy), score_text(task, r.validation_accuracy),
+               score_text(task, r.test_accuracy), elapsed / done * (epochs - r.epoch));
     if (r.comparison) print_comparison(*r.comparison);
     std::fflush(stdout);
   };
@@ -113,9 +119,32 @@ void add_far(ordered_json& j, const partita::nn::training_result& result) {
   j["far_peak_bytes"] = in_json(f.peak_bytes);
 }
 
+ordered_json or_null(double score) { return std::isnan(score) ? ordered_json() : ordered_json(score); }
+
+/// All scores of the task, by part of the split.
+ordered_json in_json(const partita::nn::task_scores& scores) {
+  using enum partita::io::task;
+  ordered_json j;
+  for (const auto& [name, of] : {std::pair("train", &scores.parts[0]), std::pair("val", &scores.parts[1]),
+                                 std::pair("test", &scores.parts[2])}) {
+    ordered_json& to = j[name];
+    to[name_of(scores.task)] = or_null(of->score);
+    if (scores.task == labels) to["roc_auc"] = or_null(of->roc_auc);
+    if (scores.task == values)
+      to["rmse"] = or_null(of->root_mean_square), to["mae"] = or_null(of->mean_absolute);
+    if (scores.task != classes) continue;
+    to["macro_f1"] = or_null(of->macro_f1);
+    ordered_json& rows = to["confusion"] = ordered_json::array();
+    const auto classes = static_cast<std::size_t>(std::lround(std::sqrt(of->confusion.size())));
+    for (std::size_t c = 0; c < classes; ++c)
+      rows.push_back(std::vector<std::int64_t>(of->confusion.begin() + c * classes,
+                                               of->confusion.begin() + (c + 1) * classes));
+  }
+  return j;
+}
+
 /// Of every epoch and of the one that is kept; null where no vertex is counted, or nothing was evaluated.
-void add_scores(ordered_json& j, const training_result& result, bool multi_label) {
-  const auto or_null = [](double score) { return std::isnan(score) ? ordered_json() : ordered_json(score); };
+void add_scores(ordered_json& j, const training_result& result, partita::io::task task) {
   for (const epoch_report& e : result.epochs) {
     j["loss"].push_back(e.loss);
     j["train_accuracies"].push_back(or_null(e.train_accuracy));
@@ -123,7 +152,7 @@ void add_scores(ordered_json& j, const training_result& result, bool multi_label
     j["test_accuracies"].push_back(or_null(e.test_accuracy));
   }
   const epoch_report& last = result.kept();
-  j["score"] = multi_label ? "micro_f1" : "accuracy";
+  j["score"] = name_of(task);
   j["train_accuracy"] = or_null(last.train_accuracy);
   j["val_accuracy"] = or_null(last.validation_accuracy);
   j["test_accuracy"] = or_null(last.test_accuracy);
@@ -158,7 +187,8 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
     j["kept_epoch"] = result.kept_epoch > 0 ? ordered_json(result.kept_epoch) : ordered_json();
   }
   j["notes"] = run.notes;
-  add_scores(j, result, data.multi_label);
+  add_scores(j, result, data.task);
+  if (result.scores) j["scores"] = in_json(*result.scores);
   j["seconds_per_epoch"] = result.seconds_per_epoch;
   j["words_received"] = in_json(result.words_received);
   j["predicted_words_received"] = in_json(result.predicted_words_received);
@@ -238,14 +268,15 @@ void print_forecast(const partita::far_forecast& f, const partita::memory::far_r
 }
 
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
-                   bool multi_label) {
+                   partita::io::task task) {
   const partita::nn::epoch_report last = result.kept();
   fmt::print("{} on {} {} ({}{}): loss {:.6f}, test {} {}{}\n", policy, ranks, ranks == 1 ? "rank" : "ranks",
-             to_string(result.mesh), result.pipeline ? " in each stage" : "", last.loss,
-             multi_label ? "micro-F1" : "accuracy", percent(last.test_accuracy),
+             to_string(result.mesh), result.pipeline ? " in each stage" : "", last.loss, title_of(task),
+             score_text(task, last.test_accuracy),
              result.best_validation_epoch > 0
                  ? fmt::format(", {} at the best validation epoch {}",
-                               percent(result.test_accuracy_at_best_validation), result.best_validation_epoch)
+                               score_text(task, result.test_accuracy_at_best_validation),
+                               result.best_validation_epoch)
                  : "");
   if (result.out_of_patience)
     fmt::print("training ended after epoch {}, as the validation score rose no more; kept is epoch {}\n",

@@ -4,9 +4,9 @@
 
 #include "run.hpp"
 
-/// Prints a line an epoch, at most a few a second, with scores, accuracies or micro-F1, and the time that is
-/// left. Only for one rank.
-partita::nn::epoch_observer progress_printer(int epochs, bool multi_label);
+/// Prints a line an epoch, at most a few a second, with scores, accuracies, micro-F1 or R^2, and the time
+/// that is left. Only for one rank.
+partita::nn::epoch_observer progress_printer(int epochs, partita::io::task task);
 
 /// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
@@ -20,4 +20,4 @@ void print_forecast(const partita::far_forecast& f, const partita::memory::far_r
 
 /// Some lines for a person.
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
-                   bool multi_label);
+                   partita::io::task task);

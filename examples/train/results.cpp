@@ -54,6 +54,7 @@ void add_data_and_results(CLI::App& app, command& c) {
       ->group(group)
       ->required()
       ->option_text("DIR");
+  add_task(app, c.task)->group(group);
   add_unpack_limit(app, c.unpack_limit)->group(group);
   const auto file = [&](const char* name, std::string& path, const char* form, const char* what) {
     app.add_option(name, path, what)->group(group)->option_text(form);

@@ -36,7 +36,7 @@ TEST_CASE("dataset: a directory with dense features") {
     CHECK(data.edge_weights.empty());
     CHECK(data.labels == int64s{0, 1, -1, 1});
     CHECK(data.split == bytes{1, 2, 0, 3});
-    CHECK_FALSE(data.multi_label);
+    CHECK(data.task == io::task::classes);
     CHECK_FALSE(data.vertex_features.is_sparse());
     std::vector<float> row(3);
     data.vertex_features.fill_row(2, row);
@@ -125,7 +125,7 @@ TEST_CASE("dataset: weights and several labels") {
   io::write_npy(folder / "labels.npy", {4, 2}, int64s{0, 1, 1, 1, 0, 0, 1, 0});
   const io::dataset data = io::load_dataset(folder.dir);
   CHECK(data.edge_weights == std::vector<double>{0, 0.5, 2});
-  CHECK(data.multi_label);
+  CHECK(data.task == io::task::labels);
   CHECK(data.classes == 2);
   CHECK(data.labels.empty());
   CHECK(data.label_matrix == bytes{0, 1, 1, 1, 0, 0, 1, 0});
@@ -147,7 +147,7 @@ TEST_CASE("dataset: labels in a column and in other types, with a line that says
                     squeezed ? std::vector<global_index>{4, 1} : std::vector<global_index>{4},
                     std::vector<T>{0, 1, none, 1});
       const io::dataset data = io::load_dataset(folder.dir);
-      CHECK_FALSE(data.multi_label);
+      CHECK(data.task == io::task::classes);
       CHECK(data.labels == int64s{0, 1, std::is_unsigned_v<T> ? 0 : -1, 1});
       CHECK(data.classes == 2);
       CHECK(data.notes.size() == (floating ? 1 : 0) + (squeezed ? 1 : 0));

@@ -55,7 +55,7 @@ TEST_CASE("OGB folders: one label each, or several of 0 and 1") {
   several.erase("raw/node-feat.csv.gz");
   write(folder, several);
   const io::dataset tasks = io::load_ogb(folder / "g");
-  CHECK(tasks.multi_label);
+  CHECK(tasks.task == io::task::labels);
   CHECK(tasks.classes == 2);
   CHECK(tasks.features == 0);
   CHECK(tasks.label_matrix == std::vector<std::uint8_t>{1, 0, 0, 0, 1, 1, 0, 1});

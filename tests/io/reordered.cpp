@@ -35,8 +35,8 @@ std::vector<std::pair<global_index, double>> features(const io::dataset& data, g
 void check_same_graph(const io::dataset& before, const io::reordered_dataset& after,
                       const std::vector<int>& parts) {
   const io::dataset& now = after.data;
-  CHECK(std::tuple(now.name, now.vertices, now.features, now.classes, now.multi_label) ==
-        std::tuple(before.name, before.vertices, before.features, before.classes, before.multi_label));
+  CHECK(std::tuple(now.name, now.vertices, now.features, now.classes, now.task) ==
+        std::tuple(before.name, before.vertices, before.features, before.classes, before.task));
   const auto old = [&](global_index v) { return after.old_number[static_cast<std::size_t>(v)]; };
   const auto same = [](global_index v) { return v; };
   CHECK(adjacency(now, old) == adjacency(before, same));
@@ -51,7 +51,7 @@ void check_same_graph(const io::dataset& before, const io::reordered_dataset& af
       CHECK(features(now, v) == features(before, old(v)));
       CHECK(now.split[to] == before.split[from]);
       if (!before.labels.empty()) CHECK(now.labels[to] == before.labels[from]);
-      for (std::size_t c = 0; c < classes && before.multi_label; ++c)
+      for (std::size_t c = 0; c < classes && before.task == io::task::labels; ++c)
         CHECK(now.label_matrix[to * classes + c] == before.label_matrix[from * classes + c]);
     }
   CHECK(v == now.vertices);
@@ -73,7 +73,7 @@ io::dataset sparse_and_multi_label(io::dataset data) {
   data.vertex_features = io::feature_table(std::move(x));
   data.labels = {};
   data.edge_weights = {};
-  data.multi_label = true;
+  data.task = io::task::labels;
   return data;
 }
 

@@ -35,7 +35,7 @@ inline partita::io::dataset directed_graph(partita::global_index n = 61) {
 
 /// The same vertices with several labels each, of which about one in three is there.
 inline partita::io::dataset with_several_labels(partita::io::dataset d) {
-  d.multi_label = true;
+  d.task = io::task::labels;
   for (partita::global_index v = 0; v < d.vertices; ++v)
     for (partita::global_index c = 0; c < d.classes; ++c)
       d.label_matrix.push_back(static_cast<std::uint8_t>(partita::base::random_bits(9, v, c) % 3 == 0));

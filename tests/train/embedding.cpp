@@ -60,7 +60,7 @@ TEST_CASE("gradients of an embedding match finite differences, in mini-batches a
       CAPTURE(o.model);
       auto net = nn::make_model<double>(m, d, o, row_1d);
       nn::feature_matrix<double, host> x(m, d, o, net.row_blocking());
-      nn::objective<double, host> labels(m, d, net.row_blocking());
+      nn::objective<double, host> labels(m, d, {}, net.row_blocking());
       dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes}), dx(m, x.learned()->shape());
       const auto loss = [&] {
         return labels.loss(net.forward(x.input(), {.training = true, .epoch = 1}), dz);

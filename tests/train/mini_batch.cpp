@@ -68,7 +68,7 @@ TEST_CASE(
     on_mesh({1, 1, 1}, [&](const host_mesh& m) {
       auto net = nn::make_model<double>(m, d, o, row_1d);
       const auto x = graph::local_features<double>(m, d, false);
-      nn::objective<double, host> labels(m, d, net.row_blocking());
+      nn::objective<double, host> labels(m, d, {}, net.row_blocking());
       dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes});
       expected.loss =
           labels.loss(net.forward(algebra::operand<double, host>(x), {.training = true, .epoch = 2}), dz);

@@ -32,8 +32,6 @@ inline std::vector<double> balanced_weights(std::span<const global_index> counts
   return weights;
 }
 
-namespace detail {
-
 /// Throws error unless they fit these classes.
 inline void require_target_options(const target_options& how, global_index classes) {
   if (!(how.smoothing >= 0 && how.smoothing < 1))
@@ -46,8 +44,6 @@ inline void require_target_options(const target_options& how, global_index class
       base::throw_error<error>(
           {"a class weight is ", std::to_string(weight), ", not a finite number of 0 or more"});
 }
-
-}  // namespace detail
 
 /// How many vertices of each class are counted, over all ranks: label(v) for every global row v of this rank,
 /// -1 for vertices that are not counted.
@@ -68,6 +64,19 @@ std::vector<global_index> class_counts(const mesh<Device>& m, const blocking& ro
   return counts;
 }
 
+/// The sum of w_y over all counted vertices, of target_options and labels as for soft_targets. Collective
+/// over mesh::whole. What travels: see class_counts. Throws error for options that do not fit the classes.
+template <class Device, class Label>
+double weight_of_classes(const mesh<Device>& m, const blocking& rows, global_index classes, Label label,
+                         const target_options& how) {
+  require_target_options(how, classes);
+  const std::vector<global_index> counts = class_counts(m, rows, classes, label);
+  double total = 0;
+  for (std::size_t c = 0; c < counts.size(); ++c)
+    total += static_cast<double>(counts[c]) * (how.class_weights.empty() ? 1 : how.class_weights[c]);
+  return total;
+}
+
 /// The target distributions Q (n x classes) of labels y, with class weights w and smoothing s:
 ///   Q(v, c) = ((1 - s) w_y [c = y] + s w_c / classes) / (the sum of w_y over all counted vertices),
 /// and 0 for vertices that are not counted, whose label is -1.
@@ -77,13 +86,10 @@ std::vector<global_index> class_counts(const mesh<Device>& m, const blocking& ro
 template <class T, class Device, class Label>
 dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking& rows, global_index classes,
                                            Label label, const target_options& how = {}) {
-  detail::require_target_options(how, classes);
+  const double total = weight_of_classes(m, rows, classes, label, how);
   const std::vector<double> weights = how.class_weights.empty()
                                           ? std::vector<double>(static_cast<std::size_t>(classes), 1)
                                           : how.class_weights;
-  const std::vector<global_index> counts = class_counts(m, rows, classes, label);
-  double total = 0;
-  for (std::size_t c = 0; c < counts.size(); ++c) total += static_cast<double>(counts[c]) * weights[c];
   if (total == 0)
     throw error("a loss averages over counted vertices, but all of them together have weight 0");
   return generate<vertex_rows, T>(

@@ -111,15 +111,13 @@ struct squared_deviation {
 /// loss = mean over all targets that are numbers of error(z - t); gradient = d loss / d z (n x columns), 0
 /// elsewhere.
 ///
-/// Collective over the mesh. What travels: two all-reduces of one element. Throws shape_error, and error when
-/// no target is a number.
+/// Collective over the mesh. What travels: an all-reduce of one element. `counted`: how many targets are
+/// numbers, over all ranks. Throws shape_error, and error when none is.
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
-                  dense<T, vertex_rows, Device>& gradient, const Error& of) {
+                  dense<T, vertex_rows, Device>& gradient, const Error& of, double counted) {
   detail::require_same_blocks("value_loss of values and targets", z, targets);
   detail::require_same_blocks("value_loss of values and their gradient", z, gradient);
-  transform(targets, gradient, detail::counted_target{});
-  const auto counted = static_cast<double>(sum(gradient));
   if (counted < 1)
     base::throw_error<error>(
         {"a loss averages over targets that are numbers, but those of ", z.shape(), " have none"});
@@ -127,6 +125,31 @@ double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_
   const double loss = static_cast<double>(sum(gradient)) / counted;
   zip(z, targets, gradient, detail::error_slope<Error, T>{of, static_cast<T>(1 / counted)});
   return loss;
+}
+
+/// The same where the number of targets is not known. What travels: an all-reduce of one element more.
+template <class Error, class T, class Device>
+double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
+                  dense<T, vertex_rows, Device>& gradient, const Error& of) {
+  detail::require_same_blocks("value_loss of values and targets", targets, gradient);
+  transform(targets, gradient, detail::counted_target{});
+  return value_loss(z, targets, gradient, of, static_cast<double>(sum(gradient)));
+}
+
+/// sum_v (z - t)^2 of each column, over the targets that are numbers; on every rank.
+///
+/// Collective over the mesh. What travels: an all-reduce of one element for each column. Throws shape_error.
+template <class T, class Device>
+std::vector<double> squared_errors(const dense<T, vertex_rows, Device>& z,
+                                   const dense<T, vertex_rows, Device>& targets) {
+  detail::require_same_blocks("squared_errors of values and targets", z, targets);
+  dense<T, vertex_rows, Device> work(z.mesh(), z.row_blocking(), z.col_blocking());  // (n, columns)
+  dense<T, replicated, Device> sums(z.mesh(), {1, z.shape().cols});                  // (1, columns)
+  zip(z, targets, work, detail::error_term<squared_error>{});
+  column_sums(work, sums);
+  std::vector<T> found(sums.values().size());
+  copy(z.mesh().queue(), std::span<const T>(sums.values()), std::span<T>(found));
+  return {found.begin(), found.end()};
 }
 
 /// How far predicted values are from their targets.

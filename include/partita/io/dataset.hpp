@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -45,13 +44,14 @@ class dataset_reader {
  public:
   dataset_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
                  global_index vertices, const comm::progress& observe,
-                 std::optional<std::size_t> unpack_limit)
+                 std::optional<std::size_t> unpack_limit, std::optional<task> asked)
       : dir_(dir),
         wanted_(wanted),
         world_(world),
         threads_(threads),
         observe_(observe),
-        unpack_limit_(unpack_limit) {
+        unpack_limit_(unpack_limit),
+        asked_(asked) {
     data_.vertices = vertices;
   }
 
@@ -70,7 +70,7 @@ class dataset_reader {
     if (with_labels) {
       read_labels();
       read_split();
-      if (!data_.multi_label) check_labels();
+      if (data_.task == task::classes) check_labels();
     }
     read_edges();
     read_edge_weights();
@@ -192,27 +192,24 @@ class dataset_reader {
     begin_file("labels.npy");
     const std::string name = file("labels.npy").string();
     const npy_header header = read_npy_header(name);
-    data_.multi_label = header.shape.size() == 2 && header.shape[1] != 1;
     if (header.shape.size() != 1 && header.shape.size() != 2)
       fail(name, "expected a label or a row of labels for each vertex, found the shape " +
                      shape_text(header.shape));
     if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
-    if (data_.multi_label) {
-      with_label_numbers(name, header, [&](auto matrix) { read_label_matrix(std::move(matrix), name); });
-      return;
-    }
-    with_label_numbers(name, header, [&](auto labels) { take_labels(std::move(labels.values), name); });
+    const bool is_column = header.shape.size() == 1 || header.shape[1] == 1;
+    const bool floating = npy_type_name(header.descr).starts_with("float");
+    data_.task = asked_.value_or(floating ? task::values : is_column ? task::classes : task::labels);
+    if (data_.task == task::classes && !is_column)
+      fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape));
+    if (data_.task == task::values) return read_values(header, name);
+    if (data_.task == task::labels) return read_label_matrix(header, name);
+    data_.labels = whole_labels(name, header);
+    if (floating)
+      data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
+                            ": each number in it is a class");
     if (header.shape.size() == 2)
       data_.notes.push_back("labels.npy is a column: each number in it is the class of a vertex");
-  }
-
-  template <class T>
-  void take_labels(array<T> labels, const std::string& name) {
-    data_.labels = whole_labels(std::move(labels), name);
-    if (std::floating_point<T>)
-      data_.notes.push_back("labels.npy holds " + npy_type_name(npy_descr<T>) +
-                            ": each number in it is a class");
   }
 
   void count_labels(global_index count, const std::string& name) {
@@ -220,34 +217,60 @@ class dataset_reader {
     data_.vertices = count;
     counted_in_ = "labels.npy";
   }
+  /// The number of columns, which may not be 0.
+  void take_columns(const npy_header& header, const std::string& name) {
+    data_.classes = header.shape.size() == 1 ? 1 : header.shape[1];
+    if (data_.classes == 0) fail(name, data_.task == task::values ? "has no columns" : "has no classes");
+  }
 
-  template <class T>
-  void read_label_matrix(mapped_array<T> matrix, const std::string& name) {
-    data_.classes = matrix.shape[1];
-    if (data_.classes == 0) fail(name, "has no classes");
+  void read_values(const npy_header& header, const std::string& name) {
+    take_columns(header, name);
+    const label_numbers values(name, header);
+    check_rows(data_.vertices, [&, columns = static_cast<std::size_t>(data_.classes)](std::size_t begin,
+                                                                                      std::size_t end) {
+      for (std::size_t k = begin * columns; k < end * columns; ++k)
+        if (std::isinf(values[k]))
+          fail(name, "value " + std::to_string(k % columns) + " of vertex " + std::to_string(k / columns) +
+                         " is " + values.text(k) + ", expected a finite number, or nan for none");
+    });
+    std::vector<double> all(values.size());
+    for (std::size_t k = 0; k < all.size(); ++k) all[k] = values[k];
+    data_.values = std::move(all);
+    if (!asked_)
+      data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
+                            ": each number in it is a value to be predicted; labels.astype(int64) makes "
+                            "classes of whole numbers");
+  }
+
+  void read_label_matrix(const npy_header& header, const std::string& name) {
+    take_columns(header, name);
+    const label_numbers matrix(name, header);
     const auto classes = static_cast<std::size_t>(data_.classes);
     std::atomic<int> not_one = 0;
     check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
       for (std::size_t v = begin; v < end; ++v) {
         std::size_t labels = 0;
         for (std::size_t k = v * classes; k < (v + 1) * classes; ++k) {
-          const T value = matrix.values[k];
+          const double value = matrix[k];
           if (value != 0 && value != 1)
             fail(name, "entry " + std::to_string(k - v * classes) + " of row " + std::to_string(v) + " is " +
-                           std::to_string(value) + ", expected 0 or 1");
+                           matrix.text(k) + ", expected 0 or 1");
           labels += value == 1;
         }
         if (labels != 1) not_one = 1;
       }
     });
-    if (world_.all_reduce(not_one.load(), reduction::max) == 0)
+    if (world_.all_reduce(not_one.load(), reduction::max) == 0 && !asked_)
       data_.notes.push_back(
           "each row of labels.npy has one 1, and is read as the several labels that a vertex may have; "
           "labels.argmax(1) makes classes");
-    if constexpr (std::same_as<T, std::uint8_t>)
-      data_.label_matrix = std::move(matrix.values);
-    else
-      data_.label_matrix = std::vector<std::uint8_t>(matrix.values.begin(), matrix.values.end());
+    if (header.item_size == 1 && header.descr[1] != 'i') {
+      data_.label_matrix = map_npy<std::uint8_t>(name).values;
+      return;
+    }
+    std::vector<std::uint8_t> bytes(matrix.size());
+    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = matrix[k] != 0;
+    data_.label_matrix = std::move(bytes);
   }
 
   void read_split() {
@@ -337,6 +360,7 @@ class dataset_reader {
   int threads_;
   comm::progress observe_;
   std::optional<std::size_t> unpack_limit_;
+  std::optional<task> asked_;
   global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   dataset data_;
@@ -345,12 +369,15 @@ class dataset_reader {
 }  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
-/// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or
-/// whole numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C >
-/// 1), split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is
-/// the largest label + 1, or the number of columns of labels.npy. Without features, n is the number of
-/// labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what
-/// it asks the dataset for.
+/// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy, split.npy (uint8 [n],
+/// see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). Without features, n is the
+/// number of labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of
+/// them what it asks the dataset for.
+///
+/// The task, unless `as` says which, follows from labels.npy: classes where it has whole numbers [n] or [n,
+/// 1], -1 for unlabelled vertices with split 0; labels where it is a 0/1 matrix [n, C] of whole numbers;
+/// values where it has float32 or float64 [n] or [n, C], nan for none. C is the largest class + 1, or the
+/// number of columns.
 ///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
 /// many threads. `observe` is told the bytes of the files that have been checked. An array in
@@ -359,14 +386,14 @@ class dataset_reader {
 /// is missing or malformed, when the sizes of two files disagree, and for values that cannot be trained on.
 inline dataset load_dataset(const std::filesystem::path& dir, vertex_data wanted, const communicator& world,
                             int threads = 1, global_index vertices = 0, const comm::progress& observe = {},
-                            std::optional<std::size_t> unpack_limit = {}) {
-  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe, unpack_limit).read();
+                            std::optional<std::size_t> unpack_limit = {}, std::optional<task> as = {}) {
+  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe, unpack_limit, as).read();
 }
 /// For one rank.
 inline dataset load_dataset(const std::filesystem::path& dir,
                             vertex_data wanted = vertex_data::features_and_labels, global_index vertices = 0,
-                            std::optional<std::size_t> unpack_limit = {}) {
-  return load_dataset(dir, wanted, self::world(), 1, vertices, {}, unpack_limit);
+                            std::optional<std::size_t> unpack_limit = {}, std::optional<task> as = {}) {
+  return load_dataset(dir, wanted, self::world(), 1, vertices, {}, unpack_limit, as);
 }
 
 }  // namespace partita::io

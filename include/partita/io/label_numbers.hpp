@@ -3,9 +3,10 @@
 /// Labels in .npy files of any type of numbers.
 
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,38 +18,85 @@
 
 namespace partita::io::detail {
 
-/// use(mapped_array) for the labels in the file `name`. Throws input_error where they are no numbers.
-template <class Use>
-void with_label_numbers(const std::string& name, const npy_header& header, const Use& use) {
-  const std::string_view type = header.descr;
-  if (type == "<f8") return use(map_npy<double>(name));
-  if (type == "<f4") return use(map_npy<float>(name));
-  if (type == "|u1" || type == "|b1") return use(map_npy<std::uint8_t>(name));
-  if (type == "|i1") return use(map_npy<std::int8_t>(name));
-  if (type == "<i2") return use(map_npy<std::int16_t>(name));
-  if (type == "<u2") return use(map_npy<std::uint16_t>(name));
-  if (type == "<i4") return use(map_npy<std::int32_t>(name));
-  if (type == "<u4") return use(map_npy<std::uint32_t>(name));
-  if (type == "<u8") return use(map_npy<std::uint64_t>(name));
-  const bool big_endian = type[0] == '>' && type.find_first_of("iuf") == 1;
-  if (type == "<i8" || big_endian) return use(map_npy<std::int64_t>(name));
-  const bool text = type[1] == 'U' || type[1] == 'S';
-  fail(name, (text ? "holds texts" : "holds " + npy_type_name(type)) +
-                 ", expected whole numbers such as int64, classes from 0" +
-                 (text ? ", which numpy.unique(labels, return_inverse=True)[1] makes of texts" : ""));
-}
+/// The numbers in the .npy file `name`, of whatever type, in C order. Throws input_error where they are none.
+class label_numbers {
+ public:
+  label_numbers(const std::string& name, const npy_header& header)
+      : kind_(header.descr.size() == 3 ? header.descr[1] : '?'), bytes_(header.item_size) {
+    const std::string_view type = header.descr;
+    const bool text = kind_ == 'U' || kind_ == 'S' || type[1] == 'U' || type[1] == 'S';
+    const bool number = type.size() == 3 && (kind_ == 'i' || kind_ == 'u' || kind_ == 'b' ||
+                                             (kind_ == 'f' && (bytes_ == 4 || bytes_ == 8)));
+    if (!number)
+      fail(name, (text ? "holds texts" : "holds " + npy_type_name(type)) +
+                     ", expected whole numbers such as int64, classes from 0" +
+                     (text ? ", which numpy.unique(labels, return_inverse=True)[1] makes of texts" : ""));
+    const npy_type stored{type, bytes_};
+    if (auto file = mapped_file(name, header, stored)) {
+      const std::byte* const begin = file.get() + header.data_offset;
+      const auto size = static_cast<std::size_t>(header.count()) * bytes_;
+      values_ = {std::shared_ptr<const std::byte>(std::move(file), begin), size, forget_pages};
+      return;
+    }
+    std::vector<std::byte> read;
+    with_npy_file(name, [&](const npy_source& from) {
+      read_rows(stored, {}, from, [&](std::size_t count) {
+        read.resize(count * bytes_);
+        return read.data();
+      });
+    });
+    values_ = std::move(read);
+  }
+
+  bool are_floating() const { return kind_ == 'f'; }
+  std::size_t size() const { return values_.size() / bytes_; }
+  /// The k-th number, exact where it is less than 2^53.
+  double operator[](std::size_t k) const {
+    if (kind_ == 'f') return bytes_ == 8 ? at<double>(k) : static_cast<double>(at<float>(k));
+    return kind_ == 'i' ? static_cast<double>(signed_at(k)) : static_cast<double>(unsigned_at(k));
+  }
+  /// The k-th number as messages have it.
+  std::string text(std::size_t k) const {
+    return kind_ == 'f'   ? std::to_string((*this)[k])
+           : kind_ == 'i' ? std::to_string(signed_at(k))
+                          : std::to_string(unsigned_at(k));
+  }
+
+ private:
+  template <class T>
+  T at(std::size_t k) const {
+    T value;
+    std::memcpy(&value, values_.data() + k * sizeof(T), sizeof(T));
+    return value;
+  }
+  std::int64_t signed_at(std::size_t k) const {
+    return bytes_ == 8   ? at<std::int64_t>(k)
+           : bytes_ == 4 ? at<std::int32_t>(k)
+           : bytes_ == 2 ? at<std::int16_t>(k)
+                         : at<std::int8_t>(k);
+  }
+  std::uint64_t unsigned_at(std::size_t k) const {
+    return bytes_ == 8   ? at<std::uint64_t>(k)
+           : bytes_ == 4 ? at<std::uint32_t>(k)
+           : bytes_ == 2 ? at<std::uint16_t>(k)
+                         : at<std::uint8_t>(k);
+  }
+
+  char kind_;  ///< as in a header's descr: i, u, b or f
+  std::size_t bytes_;
+  array<std::byte> values_;
+};
 
 /// The labels as int64; what is not a number means none. Throws input_error for what is no whole number in
 /// its range.
-template <class T>
-array<std::int64_t> whole_labels(array<T> labels, const std::string& name) {
-  if constexpr (std::same_as<T, std::int64_t>) return labels;
+inline array<std::int64_t> whole_labels(const std::string& name, const npy_header& header) {
+  if (header.descr == "<i8") return map_npy<std::int64_t>(name).values;
+  const label_numbers labels(name, header);
   std::vector<std::int64_t> whole(labels.size());
   for (std::size_t v = 0; v < labels.size(); ++v) {
-    const bool none = std::floating_point<T> && labels[v] != labels[v];
-    const double value = none ? -1 : static_cast<double>(labels[v]);
+    const double found = labels[v], value = found != found ? -1 : found;
     if (!(std::abs(value) < 0x1p53) || value != std::floor(value))
-      fail(name, "the label of vertex " + std::to_string(v) + " is " + std::to_string(labels[v]) +
+      fail(name, "the label of vertex " + std::to_string(v) + " is " + labels.text(v) +
                      ", expected a class, a whole number from 0, or -1 for none; labels.astype(int64) makes "
                      "classes of numbers");
     whole[v] = static_cast<std::int64_t>(value);

@@ -16,19 +16,27 @@ namespace partita::io {
 /// The meaning of split[v] for vertex v.
 enum class split_part : std::uint8_t { none = 0, train = 1, validation = 2, test = 3 };
 
-/// A graph of n vertices with f features each, and for each vertex one label out of C classes, or several.
+/// What is to be predicted of a vertex.
+enum class task : std::uint8_t {
+  classes,  ///< one of C classes
+  labels,   ///< which of C labels it has
+  values    ///< C numbers
+};
+
+/// A graph of n vertices with f features each, and for each vertex a class, several labels, or values.
 struct dataset {
   std::string name;
   global_index vertices = 0;         ///< n
   global_index features = 0;         ///< f
-  global_index classes = 0;          ///< C
+  global_index classes = 0;          ///< C: classes, labels that there are, or values of a vertex
   array<edge> edges;                 ///< an undirected edge is stored in both directions
   array<double> edge_weights;        ///< one per edge; empty when all weights are 1
   feature_table vertex_features;     ///< [n, f], as stored in the file
-  array<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty when multi_label
-  array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty unless multi_label
+  array<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty for other tasks
+  array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks
+  array<double> values;              ///< [n, C], row-major, NaN for none; empty for other tasks
   array<std::uint8_t> split;         ///< [n], values of split_part
-  bool multi_label = false;
+  io::task task = io::task::classes;
   std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
 };
 

@@ -112,22 +112,23 @@ class ogb_reader {
     const std::string name = file("raw/node-label.csv.gz");
     const auto labels = table<double>(name);
     check_rows(name, labels.rows, data_.vertices);
-    data_.multi_label = labels.cols > 1;
-    const double most = data_.multi_label ? 1 : static_cast<double>(data_.vertices) - 1;
+    const bool several = labels.cols > 1;
+    data_.task = several ? task::labels : task::classes;
+    const double most = several ? 1 : static_cast<double>(data_.vertices) - 1;
     for (std::size_t k = 0; k < labels.values.size(); ++k) {
       const double label = labels.values[k];
-      const bool none = std::isnan(label) && !data_.multi_label;
+      const bool none = std::isnan(label) && !several;
       if (!none &&
           !(label >= 0 && label <= most && label == static_cast<double>(static_cast<std::int64_t>(label))))
         fail(name, "label " + std::to_string(label) + " of vertex " +
                        std::to_string(k / static_cast<std::size_t>(labels.cols)) + " is " +
-                       (data_.multi_label ? "neither 0 nor 1" : "outside the classes"));
-      if (data_.multi_label)
+                       (several ? "neither 0 nor 1" : "outside the classes"));
+      if (several)
         data_.label_matrix.push_back(static_cast<std::uint8_t>(label));
       else
         data_.labels.push_back(none ? -1 : static_cast<std::int64_t>(label));
     }
-    data_.classes = data_.multi_label ? labels.cols : 1 + std::ranges::max(data_.labels);
+    data_.classes = several ? labels.cols : 1 + std::ranges::max(data_.labels);
   }
 
   /// The only folder in split/.
@@ -159,7 +160,7 @@ class ogb_reader {
           refuse_vertex("outside the graph of " + std::to_string(data_.vertices) + " vertices");
         std::uint8_t& mine = split[static_cast<std::size_t>(v)];
         if (mine != 0) refuse_vertex("which has come before");
-        if (!data_.multi_label && data_.labels[static_cast<std::size_t>(v)] == -1)
+        if (data_.task == task::classes && data_.labels[static_cast<std::size_t>(v)] == -1)
           refuse_vertex("which has no label");
         mine = static_cast<std::uint8_t>(part + 1);
       }

@@ -69,6 +69,7 @@ inline reordered_dataset reordered(dataset data, std::span<const int> parts, int
   if (data.vertex_features.rows > 0) data.vertex_features = data.vertex_features.rows_at(result.old_number);
   data.labels = detail::rows_of(data.labels, result.old_number, 1);
   data.label_matrix = detail::rows_of(data.label_matrix, result.old_number, data.classes);
+  data.values = detail::rows_of(data.values, result.old_number, data.classes);
   data.split = detail::rows_of(data.split, result.old_number, 1);
   result.data = std::move(data);
   return result;

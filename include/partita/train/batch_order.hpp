@@ -43,7 +43,7 @@ class batch_order {
     order_ = vertices_;
     base::shuffle(order_, random_key{seed_, epoch, stream}.word());
   }
-  std::size_t size() const { return vertices_.size(); }
+  const std::vector<global_index>& vertices() const { return vertices_; }
   std::size_t iterations() const { return (vertices_.size() + size_ - 1) / size_; }
   /// Batch i of the epoch that has begun.
   std::span<const global_index> batch(std::size_t i) const {

@@ -21,8 +21,9 @@ namespace partita::nn {
 
 /// Where the value of a field is; std::uint8_t is an enumeration, the words of whose values are in
 /// field::form.
-using field_value = std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*,
-                                 std::string*, std::vector<int>*, std::vector<global_index>*>;
+using field_value =
+    std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*, std::string*,
+                 std::vector<int>*, std::vector<global_index>*, std::vector<double>*>;
 
 /// The numbers that a command line may give.
 struct field_range {
@@ -133,8 +134,9 @@ inline constexpr field_range count{"a positive whole number below a billion", 1,
     not_negative{"zero or a positive number", 0, largest}, fraction{"between 0 and 1", 0, 1},
     positive_or_none{positive.is, positive.least, positive.most, true},
     between{"between 0 and 1, both excluded", positive.least, 0x1.fffffffffffffp-1},
-    momentum{"at least 0 and below 1", 0, 0x1.fffffffffffffp-1}, cosine{"between -1 and 1", -1, 1},
+    below_one{"at least 0 and below 1", 0, 0x1.fffffffffffffp-1}, cosine{"between -1 and 1", -1, 1},
     probability{"a probability below 1", 0, 0x1.fffffffffffffp-1},
+    weight_or_none{"zero or a positive number", 0, largest, true},
     neighbours_or_none{"a number of neighbours, or -1 for all", -1, 0x1p31 - 1, true}, words,
     words_or_none{.or_none = true};
 
@@ -159,6 +161,7 @@ inline constexpr field_mode always,
                       [](const options&o) { return o.embedding == 0; }},
     with_scores{" is less than --evaluate-every",
                 [](const options&o) { return o.patience == 0 || o.patience >= o.evaluate_every; }},
+    with_huber{" is for --value-loss huber", [](const options&o) { return o.error == value_error::huber; }},
     with_batch{" needs --batch", [](const options&o) { return o.mini_batch.batch > 0; }},
     with_stages{" needs --stages", [](const options&o) { return o.pipeline.stages > 0; }},
     with_window{" is for --history window and halo",
@@ -200,7 +203,7 @@ inline constexpr field rows[] = {
      "learning rate"},
     {"optimizer", group::training, at<&options::optimizer>, "adam|adamw|sgd", words, by_checkpoints_if_given,
      not_sgd_of_rows, "how a step follows from the gradients"},
-    {"momentum", group::training, at<&options::momentum>, "M", momentum, by_checkpoints_if_given, with_sgd,
+    {"momentum", group::training, at<&options::momentum>, "M", below_one, by_checkpoints_if_given, with_sgd,
      "of sgd: the share of the last step in the next"},
     {"schedule", group::training, at<&rates::curve>, "constant|step|cosine|plateau", words,
      by_checkpoints_if_given, always, "how the learning rate changes with the epochs"},
@@ -228,6 +231,17 @@ inline constexpr field rows[] = {
      always, "weight decay of convolutions"},
     {"dropout", group::training, at<&options::dropout>, "P", probability, by_checkpoints, always,
      "probability of dropout"},
+    {"class-weights", group::training, at<&options::class_weights>, "balanced|W1,W2,...|FILE", weight_or_none,
+     by_checkpoints_if_given, always,
+     "what each class counts in the loss: all the same, or as a list or a .npy file says"},
+    {"balanced-classes", group::none, at<&options::balanced_classes>, "", words, by_checkpoints_if_given,
+     always, ""},
+    {"label-smoothing", group::training, at<&options::label_smoothing>, "S", below_one,
+     by_checkpoints_if_given, always, "of classes: the share of a target that is spread over all classes"},
+    {"value-loss", group::training, at<&options::error>, "squared|absolute|huber", words,
+     by_checkpoints_if_given, always, "of values: the error whose mean is the loss"},
+    {"huber-delta", group::training, at<&options::huber_delta>, "D", positive, by_checkpoints_if_given,
+     with_huber, "from which error on huber's is linear"},
     {"seed", group::training, at<&options::seed>, "S", whole, by_models, always,
      "of initial weights and embeddings, dropout and --partition"},
     {"raw-features", group::features, at<&options::raw_features>, "", words, by_models, always,

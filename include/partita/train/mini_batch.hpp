@@ -10,6 +10,7 @@
 #include "partita/train/batch_input.hpp"
 #include "partita/train/batch_order.hpp"
 #include "partita/train/models.hpp"
+#include "partita/train/objective.hpp"
 
 namespace partita::nn {
 
@@ -29,7 +30,9 @@ class block_steps {
         data_(data),
         options_(options),
         named_(find_model<T, Device>(options)),
-        training_vertices_(vertices_in(data, io::split_part::train).size()) {
+        training_weight_(vertex_weights(data, options).of(vertices_in(data, io::split_part::train))) {
+    options_.class_weights = vertex_weights(data, options).of_classes();
+    options_.balanced_classes = false;
     if (!named_.is_on_blocks())
       base::throw_error<error>({"model ", named_.title(), " cannot be trained on sampled neighbours; ",
                                 models_that(&model_row::is_on_blocks),
@@ -61,13 +64,13 @@ class block_steps {
              std::uint64_t step, dense<T, vertex_rows, Device>* input_gradient = nullptr) {
     model<T, Device> net = model_of(sample, input_gradient != nullptr);
     const auto& logits = net.forward(input, pass_of(sample, step, true));
-    objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
+    objective<T, Device> labels(alone_, data_, options_, net.row_blocking(), sample.vertices);
     dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
     const double loss = share * labels.loss(logits, dlogits);
     if (sample.weights.empty())
       transform(dlogits, dlogits, base::scaled<T>{static_cast<T>(share)});
     else
-      weigh(sample.weights, share * static_cast<double>(labels.counted(io::split_part::train)), dlogits);
+      weigh(sample.weights, share * labels.weight(), dlogits);
     net.backward(dlogits, input_gradient);
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
     predicted_ += predicted_run(net);
@@ -85,7 +88,7 @@ class block_steps {
                                      const sampling::sample<T>& sample) {
     model<T, Device> net = model_of(sample, false);
     const auto& logits = net.forward(input, pass_of(sample, 0, false));
-    objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
+    objective<T, Device> labels(alone_, data_, options_, net.row_blocking(), sample.vertices);
     return {labels.counts(logits, io::split_part::train), labels.counts(logits, io::split_part::validation),
             labels.counts(logits, io::split_part::test)};
   }
@@ -99,8 +102,7 @@ class block_steps {
   void weigh(const std::vector<double>& weights, double factor,
              dense<T, vertex_rows, Device>& dlogits) const {
     std::vector<T> of_rows;
-    for (const double w : weights)
-      of_rows.push_back(static_cast<T>(w * factor / static_cast<double>(training_vertices_)));
+    for (const double w : weights) of_rows.push_back(static_cast<T>(w * factor / training_weight_));
     dense<T, vertex_rows, Device> rows(alone_, {std::ssize(of_rows), 1});  // (roots, 1)
     copy(alone_.queue(), std::span<const T>(of_rows), rows.values());
     transform_rows(dlogits, rows, dlogits, std::multiplies<>{});
@@ -145,7 +147,7 @@ class block_steps {
   const io::dataset& data_;
   training_options options_;
   const named_model<T, Device>& named_;
-  std::size_t training_vertices_;
+  double training_weight_;
   std::shared_ptr<nn::parameters<T, Device>> parameters_;
   std::optional<dense<T, replicated, Device>> total_;
   buffer<global_index, Device> vertices_;

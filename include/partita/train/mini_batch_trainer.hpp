@@ -42,6 +42,11 @@ class mini_batch_trainer final : public training<T, Device> {
                      const policy& p);
 
   model_outputs<T> outputs(bool with_hidden) override { return whole().outputs(with_hidden); }
+  /// All scores of the task for the current model; none where scores are sampled.
+  std::optional<task_scores> scores() override {
+    if (options_.mini_batch.sampled_scores) return {};
+    return whole().scores();
+  }
   /// The loss of one batch and, in parameters(), its gradients, without a step.
   double gradients(std::uint64_t epoch, std::size_t batch) {
     order_.begin(epoch);
@@ -129,6 +134,7 @@ class mini_batch_trainer final : public training<T, Device> {
   const io::dataset& data_;
   policy policy_;
   sampling::row_homes home_;
+  vertex_weights weights_;
   batch_order order_;
   block_steps<T, Device> steps_;
   std::unique_ptr<sampling::sampler<T>> sampler_;
@@ -154,6 +160,7 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       data_(data),
       policy_(p),
       home_{graph::vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
+      weights_(data, options),
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
       steps_(alone_, data, options) {
   const mini_batch_options& how = options.mini_batch;
@@ -174,10 +181,12 @@ void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, 
   const auto deal = [&](std::span<const global_index> roots) {
     return sampling::shares(sampler_->graph(), roots, how, home_);
   };
+  const auto weigh = [&](std::span<const global_index> roots) { return weights_.of(roots); };
   const auto& o = options_.mini_batch;
   const auto mean = o.sampler == batch_sampler::walks ? batch_mean::of_parts : batch_mean::of_roots;
-  const global_index most = apart_ ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, to)
-                                   : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, to);
+  const global_index most = apart_
+                                ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, weigh, to)
+                                : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, weigh, to);
   result_.most_roots = std::max(result_.most_roots, most);
   to.epoch = epoch;
   to.samples.resize(to.roots.size());
@@ -294,7 +303,7 @@ double mini_batch_trainer<T, Device>::train_batches(std::uint64_t epoch) {
     if (i + 2 < batches) begin_sampling(i + 2, epoch);
     const comm::phase_scope phase(mesh_.ledger(), "training");
     iteration& now = slots_[i % slots_.size()];
-    loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
+    loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * now.weight;
     predicted_ += steps_.predicted();
     this->move_parameters();
     if (!learns_input()) continue;
@@ -305,7 +314,7 @@ double mini_batch_trainer<T, Device>::train_batches(std::uint64_t epoch) {
   predicted_ += static_cast<global_index>(batches) *
                     algebra::predicted_sum_of_parts<T>(mesh_, steps_.parameters().values().shape().cols) +
                 algebra::predicted_sum_of_parts<double>(mesh_, 1);
-  return of_all_ranks(loss) / static_cast<double>(order_.size());
+  return of_all_ranks(loss) / weights_.of(order_.vertices());
 }
 
 template <class T, class Device>
@@ -322,16 +331,16 @@ trainer<T, Device>& mini_batch_trainer<T, Device>::whole() {
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::score(epoch_report& report) {
   if (!options_.mini_batch.sampled_scores) return whole().score(report);
-  report.train_accuracy = sampled_score(io::split_part::train, report.epoch);
-  report.validation_accuracy = sampled_score(io::split_part::validation, report.epoch);
-  report.test_accuracy = sampled_score(io::split_part::test, report.epoch);
+  using enum io::split_part;
+  const int e = report.epoch;
+  report.set_scores({sampled_score(train, e), sampled_score(validation, e), sampled_score(test, e)});
 }
 
 template <class T, class Device>
 double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epoch) {
   const std::vector<global_index> all = vertices_in(data_, part);
   const global_index roots_before = result_.most_roots;
-  double counts[] = {0, 0};
+  score_counts counts;
   iteration& now = slots_[0];
   for (std::span rest(all); !rest.empty();) {
     const auto batch = rest.first(std::min(static_cast<std::size_t>(options_.mini_batch.batch), rest.size()));
@@ -342,15 +351,15 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
     input.start();
     input.finish();
     for (std::size_t k = 0; k < now.samples.size(); ++k) {
-      const auto scores = steps_.scores(input.input(k), now.samples[k]);
-      counts[0] += scores[static_cast<std::size_t>(part) - 1].right;
-      counts[1] += scores[static_cast<std::size_t>(part) - 1].wrong;
+      counts += steps_.scores(input.input(k), now.samples[k])[static_cast<std::size_t>(part) - 1];
     }
     input.release();
   }
   result_.most_roots = roots_before;
-  algebra::sum_host_parts(mesh_, counts);
-  return score_counts{counts[0], counts[1], static_cast<double>(all.size())}.score(data_.multi_label);
+  counts.vertices = static_cast<double>(all.size());
+  counts.sums.resize(data_.task == io::task::values ? static_cast<std::size_t>(data_.classes) : 2);
+  algebra::sum_host_parts(mesh_, std::span(counts.sums));
+  return counts.score(data_, part);
 }
 
 }  // namespace partita::nn

@@ -1,131 +1,260 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The training objective: loss and score for a dataset's labels.
+/// The training objective: loss and scores for a dataset's classes, labels or values.
 
 #include <array>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "partita/algebra/class_scores.hpp"
 #include "partita/algebra/loss.hpp"
+#include "partita/algebra/soft_targets.hpp"
+#include "partita/algebra/value_loss.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/train/options.hpp"
+#include "partita/train/task_scores.hpp"
 
 namespace partita::nn {
 
-namespace detail {
+/// A loss of one's own: gradient = d loss / d logits (rows x C), and the loss is returned. `vertices`: those
+/// of this rank's rows. Collective over the mesh of the logits.
+template <class T, class Device>
+using loss_function =
+    std::function<double(const dense<T, vertex_rows, Device>& logits, std::span<const global_index> vertices,
+                         dense<T, vertex_rows, Device>& gradient)>;
 
-/// 1 for a true positive: z > 0 and the target is 1.
-struct rightly_given {
-  template <class T>
-  constexpr T operator()(T z, T target) const {
-    return target == T(1) && z > T(0) ? T(1) : T(0);
+/// Throws error for options of a loss that the task of the data does not have, or that do not fit its
+/// classes. Local.
+inline void require_loss(const io::dataset& data, const training_options& o) {
+  const auto refuse = [&](const char* what, const char* needs) {
+    base::throw_error<error>({data.name, ": ", what, " for ", needs, ", and this graph's vertices have ",
+                              detail::name_of(data.task)});
+  };
+  if (data.task != io::task::classes && (o.balanced_classes || !o.class_weights.empty()))
+    refuse("class weights are", "classes");
+  if (data.task != io::task::classes && o.label_smoothing != 0) refuse("label smoothing is", "classes");
+  if (data.task != io::task::values && o.error != value_error::squared)
+    refuse("an error of values is", "values");
+  algebra::require_target_options({o.label_smoothing, o.class_weights}, data.classes);
+}
+
+/// How much each vertex counts in the mean that is the loss: the weight of its class, or how many of its
+/// values are numbers; 1 for other tasks. Local.
+class vertex_weights {
+ public:
+  vertex_weights(const io::dataset& data, const training_options& options)
+      : data_(data), of_classes_(options.class_weights) {
+    if (!options.balanced_classes || data.task != io::task::classes) return;
+    std::vector<global_index> counts(static_cast<std::size_t>(data.classes));
+    for (std::size_t v = 0; v < data.split.size(); ++v)
+      if (data.split[v] == static_cast<std::uint8_t>(io::split_part::train))
+        ++counts[static_cast<std::size_t>(data.labels[v])];
+    of_classes_ = algebra::balanced_weights(counts);
   }
+
+  /// Empty where all are 1.
+  const std::vector<double>& of_classes() const { return of_classes_; }
+  double operator()(global_index vertex) const {
+    const auto v = static_cast<std::size_t>(vertex), columns = static_cast<std::size_t>(data_.classes);
+    if (data_.task == io::task::values)
+      return static_cast<double>(std::count_if(data_.values.begin() + v * columns,
+                                               data_.values.begin() + (v + 1) * columns,
+                                               [](double value) { return value == value; }));
+    if (of_classes_.empty() || data_.task != io::task::classes) return 1;
+    return of_classes_[static_cast<std::size_t>(data_.labels[v])];
+  }
+  double of(std::span<const global_index> vertices) const {
+    return std::transform_reduce(vertices.begin(), vertices.end(), 0.0, std::plus<>{}, *this);
+  }
+
+ private:
+  const io::dataset& data_;
+  std::vector<double> of_classes_;
 };
 
-/// 1 for a false positive or a false negative.
-struct mistaken {
-  template <class T>
-  constexpr T operator()(T z, T target) const {
-    return target >= T(0) && (z > T(0)) != (target == T(1)) ? T(1) : T(0);
-  }
-};
-
-}  // namespace detail
-
-/// What a score is computed from: correct and wrong predictions of vertices, or, for several labels, of
-/// labels: true positives, and false positives and negatives. Sums over parts of a set of vertices.
-struct score_counts {
-  double right = 0, wrong = 0;
-  double vertices = 0;
-
-  /// Accuracy, or micro-F1; not a number for no vertices.
-  double score(bool multi_label) const {
-    if (vertices == 0) return std::numeric_limits<double>::quiet_NaN();
-    const double all = multi_label ? 2 * right + wrong : right + wrong;
-    return right == 0 ? 0 : (multi_label ? 2 * right : right) / all;
-  }
-};
-
-/// Single-label: softmax cross-entropy and accuracy. Multi-label: logistic loss and the micro-F1 of the
-/// logits' signs. Collective over the mesh: all members.
+/// Classes: softmax cross-entropy, of smoothed and weighted labels if asked for, and accuracy. Labels:
+/// logistic loss, and the micro-F1 of the logits' signs. Values: the mean error, and R^2. A loss is the mean
+/// over the training set of what vertex_weights says that each vertex weighs. Collective over the mesh: all
+/// members.
 template <class T, class Device>
 class objective {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// For all vertices. Throws input_error when none is in the training set.
-  objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows)
-      : objective(m, data, rows, [](global_index v) { return v; }) {
+  /// For all vertices. Throws input_error when none is in the training set, and what require_loss throws.
+  objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+            const blocking& rows, loss_function<T, Device> own = {})
+      : objective(m, data, options, rows, std::move(own), [](global_index v) { return v; }) {
     if (counted(io::split_part::train) == 0)
       base::throw_error<input_error>({data.name, ": the training set is empty"});
+    if (weight_ == 0)
+      base::throw_error<input_error>({data.name, ": no vertex of the training set counts in the loss: ",
+                                      data.task == io::task::values ? "none has a value that is a number"
+                                                                    : "their classes have weight 0"});
   }
   /// For rows that are these vertices, on a mesh of one rank.
-  objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows,
-            std::span<const global_index> vertices)
-      : objective(m, data, rows, [=](global_index i) { return vertices[static_cast<std::size_t>(i)]; }) {}
+  objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+            const blocking& rows, std::span<const global_index> vertices, loss_function<T, Device> own = {})
+      : objective(m, data, options, rows, std::move(own),
+                  [=](global_index i) { return vertices[static_cast<std::size_t>(i)]; }) {}
 
-  /// The loss over the training set, and its gradient; 0 if no vertex is in it. What travels: an all-reduce
-  /// of one element.
+  /// The loss over the training set, and its gradient; 0 if no vertex of it weighs anything. What travels: an
+  /// all-reduce of one element, or what the loss of one's own sends.
   double loss(const matrix& logits, matrix& gradient) const {
     const auto& labels = *labels_[index(io::split_part::train)];
-    if (labels.counted() == 0) return fill(gradient, T(0)), 0;
-    if (!multi_label_) return algebra::cross_entropy(logits, labels, gradient);
-    return algebra::logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(),
-                                  gradient);
-  }
-  /// Vertices in one part of the split.
-  global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
-  /// Predictions of one part of the split. What travels: one or two all-reduces of one element.
-  score_counts counts(const matrix& logits, io::split_part part) {
-    if (!multi_label_) {
-      const auto& labels = *labels_[index(part)];
-      const auto all = static_cast<double>(labels.counted()), right = algebra::accuracy(logits, labels) * all;
-      return {right, all - right, all};
-    }
-    const auto count = [&](auto of) {
-      zip(logits, *targets_[index(part)], scratch_, of);
-      return static_cast<double>(sum(scratch_));
+    if (own_) return own_(logits, vertices_, gradient);
+    if (weight_ == 0) return fill(gradient, T(0)), 0;
+    if (soft_targets_) return algebra::soft_cross_entropy(logits, *soft_targets_, gradient);
+    if (task_ == io::task::classes) return algebra::cross_entropy(logits, labels, gradient);
+    const matrix& targets = *targets_[index(io::split_part::train)];
+    if (task_ == io::task::labels) return algebra::logistic_loss(logits, targets, labels.counted(), gradient);
+    const auto mean = [&](const auto& error) {
+      return algebra::value_loss(logits, targets, gradient, error, weight_);
     };
-    return {count(detail::rightly_given{}), count(detail::mistaken{}), static_cast<double>(counted(part))};
+    return error_ == value_error::absolute ? mean(algebra::absolute_error{})
+           : error_ == value_error::huber  ? mean(algebra::huber_error(huber_delta_))
+                                           : mean(algebra::squared_error{});
   }
-  /// Accuracy or micro-F1 over one part of the split; not a number where that has no vertex. What travels:
-  /// see counts.
+  /// Vertices in one part of the split, and what the training set weighs; see vertex_weights.
+  global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
+  double weight() const { return weight_; }
+  /// Sums from which the score of one part of the split follows, also as sums over parts of its vertices.
+  /// What travels: one or two all-reduces of one element; for values, one of an element for each column.
+  score_counts counts(const matrix& logits, io::split_part part) {
+    score_counts found{{}, static_cast<double>(counted(part))};
+    if (task_ == io::task::classes) {
+      const double right = algebra::accuracy(logits, *labels_[index(part)]) * found.vertices;
+      found.sums = {right, found.vertices - right};
+      return found;
+    }
+    const matrix& targets = *targets_[index(part)];
+    if (task_ == io::task::values) return found.sums = algebra::squared_errors(logits, targets), found;
+    for (const bool of_mistakes : {false, true}) {
+      zip(logits, targets, scratch_, detail::label_count{of_mistakes});
+      found.sums.push_back(static_cast<double>(sum(scratch_)));
+    }
+    return found;
+  }
+  /// Accuracy, micro-F1 or R^2 over one part of the split; not a number where that has no vertex. What
+  /// travels: see counts and algebra::score_values.
   double score(const matrix& logits, io::split_part part) {
-    if (multi_label_) return counts(logits, part).score(true);
-    const double found = algebra::accuracy(logits, *labels_[index(part)]);
-    return counted(part) == 0 ? std::numeric_limits<double>::quiet_NaN() : found;
+    if (task_ == io::task::labels) return counts(logits, part).share_of_right(true);
+    const double found = task_ == io::task::classes
+                             ? algebra::accuracy(logits, *labels_[index(part)])
+                             : algebra::score_values(logits, *targets_[index(part)]).r_squared;
+    return counted(part) == 0 ? detail::no_score : found;
+  }
+  /// The scores of training, validation and test set.
+  std::array<double, 3> split_scores(const matrix& logits) {
+    using enum io::split_part;
+    return {score(logits, train), score(logits, validation), score(logits, test)};
+  }
+  /// All scores of the task over the three parts of the split. What travels: see counts, algebra::confusion,
+  /// area_under_roc and score_values.
+  task_scores scores(const matrix& logits) {
+    task_scores found{task_, {}};
+    for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
+      part_scores& of = found.parts[index(part)];
+      of.score = score(logits, part);
+      if (counted(part) == 0) continue;
+      if (task_ == io::task::classes) {
+        const algebra::confusion_matrix counts = algebra::confusion(logits, *labels_[index(part)]);
+        of.macro_f1 = counts.macro_f1();
+        of.confusion.assign(counts.counts.begin(), counts.counts.end());
+      } else if (task_ == io::task::labels) {
+        of.roc_auc = algebra::area_under_roc(logits, *targets_[index(part)]);
+      } else {
+        const algebra::value_scores values = algebra::score_values(logits, *targets_[index(part)]);
+        of.root_mean_square = values.root_mean_square, of.mean_absolute = values.mean_absolute;
+      }
+    }
+    return found;
   }
 
  private:
   template <class VertexOfRow>
-  requires std::is_invocable_v<VertexOfRow, global_index> objective(const mesh<Device>& m,
-                                                                    const io::dataset& data,
-                                                                    const blocking& rows,
-                                                                    VertexOfRow vertex_of)
-      : multi_label_(data.multi_label),
+  requires std::is_invocable_v<VertexOfRow, global_index> objective(
+      const mesh<Device>& m, const io::dataset& data, const training_options& options, const blocking& rows,
+      loss_function<T, Device> own, VertexOfRow vertex_of)
+      : task_(data.task),
+        error_(options.error),
+        huber_delta_(options.huber_delta),
+        own_(std::move(own)),
         scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
-    for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
-      const auto in_part = [&](global_index v) {
-        return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
-      };
-      labels_[index(part)].emplace(m, scratch_.row_blocking(), [&](global_index i) {
-        const global_index v = vertex_of(i);
-        return !in_part(v) ? -1 : multi_label_ ? 0 : data.labels[static_cast<std::size_t>(v)];
-      });
-      if (!multi_label_) continue;
-      targets_[index(part)].emplace(generate<vertex_rows, T>(
-          m, scratch_.row_blocking(), scratch_.col_blocking(), [&](global_index i, global_index c) {
-            const global_index v = vertex_of(i);
-            return in_part(v) ? data.label_matrix[static_cast<std::size_t>(v * data.classes + c)] : -1;
-          }));
-    }
+    require_loss(data, options);
+    for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test})
+      make_targets(m, data, part, vertex_of);
+    make_weight(m, data, options, vertex_of);
+    const interval mine = scratch_.row_range();
+    for (global_index i = mine.begin; own_ && i < mine.end; ++i) vertices_.push_back(vertex_of(i));
   }
+
+  template <class VertexOfRow>
+  void make_targets(const mesh<Device>& m, const io::dataset& data, io::split_part part,
+                    VertexOfRow vertex_of) {
+    const auto in_part = [&](global_index v) {
+      return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
+    };
+    labels_[index(part)].emplace(m, scratch_.row_blocking(), [&](global_index i) {
+      const global_index v = vertex_of(i);
+      return !in_part(v) ? -1 : task_ == io::task::classes ? data.labels[static_cast<std::size_t>(v)] : 0;
+    });
+    if (task_ == io::task::classes) return;
+    const bool are_values = task_ == io::task::values;
+    const T none = are_values ? std::numeric_limits<T>::quiet_NaN() : T(-1);
+    targets_[index(part)].emplace(generate<vertex_rows, T>(
+        m, scratch_.row_blocking(), scratch_.col_blocking(), [&](global_index i, global_index c) {
+          const global_index v = vertex_of(i);
+          const auto k = static_cast<std::size_t>(v * data.classes + c);
+          return !in_part(v) ? none : are_values ? static_cast<T>(data.values[k]) : T(data.label_matrix[k]);
+        }));
+  }
+
+  template <class VertexOfRow>
+  void make_weight(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                   VertexOfRow vertex_of) {
+    weight_ = static_cast<double>(counted(io::split_part::train));
+    const auto trained = [&](global_index v) {
+      return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(io::split_part::train);
+    };
+    const vertex_weights weights(data, options);
+    if (task_ == io::task::values) {
+      const interval mine = scratch_.row_range();
+      global_index numbers[] = {0};
+      for (global_index i = mine.begin; i < mine.end; ++i)
+        if (const global_index v = vertex_of(i); trained(v))
+          numbers[0] += static_cast<global_index>(weights(v));
+      m.whole().all_reduce(numbers);
+      weight_ = static_cast<double>(numbers[0]);
+    }
+    if (task_ != io::task::classes || own_ || (weights.of_classes().empty() && options.label_smoothing == 0))
+      return;
+    const auto label = [&](global_index i) {
+      const global_index v = vertex_of(i);
+      return trained(v) ? data.labels[static_cast<std::size_t>(v)] : -1;
+    };
+    const algebra::target_options how{options.label_smoothing, weights.of_classes()};
+    weight_ = algebra::weight_of_classes(m, scratch_.row_blocking(), data.classes, label, how);
+    if (weight_ > 0)
+      soft_targets_.emplace(
+          algebra::soft_targets<T>(m, scratch_.row_blocking(), data.classes, label, how));  // (n, classes)
+  }
+
   static constexpr std::size_t index(io::split_part part) { return static_cast<std::size_t>(part) - 1; }
 
-  bool multi_label_;
+  io::task task_;
+  value_error error_;
+  double huber_delta_, weight_ = 0;
+  loss_function<T, Device> own_;
+  std::vector<global_index> vertices_;  ///< of this rank's rows, for a loss of one's own
   matrix scratch_;
   std::array<std::optional<algebra::vertex_labels<Device>>, 3> labels_;
   std::array<std::optional<matrix>, 3> targets_;
+  std::optional<matrix> soft_targets_;  ///< of the training set, where labels are weighted or smoothed
 };
 
 }  // namespace partita::nn

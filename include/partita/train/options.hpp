@@ -2,6 +2,7 @@
 #pragma once
 /// Options and results of a training run.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "partita/nn/learning_rate.hpp"
 #include "partita/nn/optimizer.hpp"
 #include "partita/sampling/placement.hpp"
+#include "partita/train/task_scores.hpp"
 
 namespace partita::nn {
 
@@ -100,6 +102,9 @@ struct pipeline_options {
   int chunk_count() const { return chunks > 0 ? chunks : 4 * stages; }
 };
 
+/// The error whose mean is the loss of values; see algebra::squared_error, absolute_error and huber_error.
+enum class value_error : std::uint8_t { squared, absolute, huber };
+
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
   std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn
@@ -138,6 +143,11 @@ struct training_options {
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
+  std::vector<double> class_weights = {};  ///< of classes: what each counts in the loss; empty: 1
+  bool balanced_classes = false;  ///< weights with which all classes of the training set count the same
+  double label_smoothing = 0;     ///< of classes: the share of a target that all classes have, in [0, 1)
+  value_error error = value_error::squared;  ///< of values
+  double huber_delta = 1;                    ///< from where huber's error is linear
   bool raw_features = false;   ///< otherwise scaled by 1 / their row sum, if none in all rows is negative
   global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
   graph::vertex_blocks blocks = graph::vertex_blocks::even;
@@ -190,11 +200,16 @@ struct pipeline_comparison {
 struct epoch_report {
   int epoch = 0;  ///< from 1
   double loss = 0;
-  /// Micro-F1 for multi-label data; not a number for a part of the split without vertices.
+  /// Micro-F1 of labels, R^2 of values; not a number for a part of the split without vertices.
   double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
   double seconds = 0;  ///< of the training step, on the slowest rank
   std::optional<pipeline_comparison> comparison = {};
   std::string not_finite = {};  ///< after the step: a gradient, parameter or moment that is not; empty: none
+
+  /// Of training, validation and test set.
+  void set_scores(const std::array<double, 3>& scores) {
+    train_accuracy = scores[0], validation_accuracy = scores[1], test_accuracy = scores[2];
+  }
 };
 
 /// The maximum and the sum of a quantity over the ranks.
@@ -266,6 +281,7 @@ struct training_result {
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
   std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
   std::vector<comm::ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
+  std::optional<task_scores> scores;       ///< of the model that is kept
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
   std::optional<far_result> far;  ///< of queues with far memory

@@ -84,6 +84,16 @@ class pipeline_trainer final : public training<T, Device> {
 
   /// The last stage has the logits and sends them to the first.
   model_outputs<T> outputs(bool with_hidden) override;
+  /// What travels: a forward pass, objective::scores in the last stage, and the scores from there.
+  std::optional<task_scores> scores() override {
+    const auto& logits = evaluate();
+    task_scores found;
+    comm::in_task(link_->task({"scores"}), [&] {
+      if (objective_) found = objective_->scores(logits);
+      found = broadcast(mesh_.world(), found, mesh_.size() - 1);
+    });
+    return found;
+  }
   /// The input of its last layer with parameters, after evaluate, in the last stage; null where that is the
   /// model's input.
   const dense<T, vertex_rows, Device>* hidden() { return stage_->whole().hidden(); }
@@ -192,7 +202,7 @@ void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const poli
   const auto a = graph_in_chunks<T>(*of_stage_, *chunks, options_);
   stage_ = std::make_unique<pipeline_stage<T, Device>>(*of_stage_, chunks, a, options_, p,
                                                        stage_place{outline, cuts[s], cuts[s + 1]});
-  if (is_last()) objective_.emplace(*of_stage_, chunks->data(), chunks->rows());
+  if (is_last()) objective_.emplace(*of_stage_, chunks->data(), options_, chunks->rows());
   result_.stages = how.stages;
   result_.chunks = how.chunk_count();
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
@@ -323,15 +333,10 @@ void pipeline_trainer<T, Device>::score(epoch_report& report) {
   const auto& logits = evaluate();
   std::array<double, 3> scores{};
   comm::in_task(link_->task({"scores"}), [&] {
-    if (objective_)
-      scores = {objective_->score(logits, io::split_part::train),
-                objective_->score(logits, io::split_part::validation),
-                objective_->score(logits, io::split_part::test)};
+    if (objective_) scores = objective_->split_scores(logits);
     mesh_.world().broadcast(scores, mesh_.size() - 1);
   });
-  report.train_accuracy = scores[0];
-  report.validation_accuracy = scores[1];
-  report.test_accuracy = scores[2];
+  report.set_scores(scores);
 }
 
 template <class T, class Device>

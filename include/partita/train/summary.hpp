@@ -123,4 +123,20 @@ inline double median_seconds(const std::vector<epoch_report>& epochs, int after)
   return median(std::move(seconds));
 }
 
+/// The scores of `root`, on every rank. Collective. What travels: six numbers for each part of the split, and
+/// the counts of confusion.
+inline task_scores broadcast(const communicator& world, task_scores scores, int root) {
+  scores.task = static_cast<io::task>(world.broadcast(static_cast<int>(scores.task), root));
+  for (part_scores& of : scores.parts) {
+    std::array numbers{of.score, of.macro_f1, of.roc_auc, of.root_mean_square, of.mean_absolute};
+    world.broadcast(numbers, root);
+    of.score = numbers[0], of.macro_f1 = numbers[1], of.roc_auc = numbers[2];
+    of.root_mean_square = numbers[3], of.mean_absolute = numbers[4];
+    of.confusion.resize(
+        static_cast<std::size_t>(world.broadcast(static_cast<global_index>(of.confusion.size()), root)));
+    if (!of.confusion.empty()) world.broadcast(of.confusion, root);
+  }
+  return scores;
+}
+
 }  // namespace partita::nn

@@ -33,7 +33,7 @@ class trainer final : public training<T, Device> {
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net, matrix_contents input = matrix_contents::filled)
       : above(m, data, options),
-        objective_(m, data, net.row_blocking()),
+        objective_(m, data, options, net.row_blocking()),
         features_(m, data, options, net.row_blocking(), input),
         model_(std::move(net)),
         gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {
@@ -64,10 +64,11 @@ class trainer final : public training<T, Device> {
 
   void score(epoch_report& report) override {
     const auto& logits = evaluate();
-    report.train_accuracy = objective_.score(logits, io::split_part::train);
-    report.validation_accuracy = objective_.score(logits, io::split_part::validation);
-    report.test_accuracy = objective_.score(logits, io::split_part::test);
+    report.set_scores(objective_.split_scores(logits));
   }
+
+  /// What travels: a forward pass, and see objective::scores.
+  std::optional<task_scores> scores() override { return objective_.scores(evaluate()); }
 
   /// The deviation of a training step's gradients from finite differences; see nn::gradient_error.
   double gradient_error(double step) {

@@ -59,6 +59,9 @@ class training {
   /// input is the model's own.
   virtual model_outputs<T> outputs(bool with_hidden) = 0;
 
+  /// All scores of the task for the current model, on every rank; none where scores are sampled. Collective.
+  virtual std::optional<task_scores> scores() = 0;
+
   /// The parameters; of a stage, its own. Local.
   virtual nn::parameters<T, Device>& parameters() = 0;
   /// The optimiser; its state may be read and written between steps. Local.
@@ -380,6 +383,7 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
     copy(m.queue(), std::span<const T>(kept_), parameters().values().values());
     if (auto x = learned_rows()) copy(m.queue(), std::span<const T>(kept_rows_), x->values());
   }
+  result.scores = scores();
   result.ledger = merge_ledgers(m.world(), last);
   result.words_received = summarize(m.world(), step.words);
   result.messages = summarize(m.world(), step.messages);
