@@ -255,6 +255,13 @@ inline void check_signed(std::span<const std::int64_t> values, std::size_t first
                  std::to_string(std::numeric_limits<std::int64_t>::max()));
 }
 
+/// Whether it holds whole numbers that are all values of the wider type T.
+template <npy_value T>
+bool is_narrower_integer(const npy_header& header) {
+  return std::integral<T> && header.item_size < sizeof(T) &&
+         (header.descr[1] == 'i' ? std::signed_integral<T> : header.descr[1] == 'u');
+}
+
 /// All rows, or only those `asked` for, of a file of `size` bytes; read(position, to, bytes) copies bytes
 /// from it.
 template <npy_value T, class Read>
@@ -265,7 +272,10 @@ npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, 
   if (header.descr[0] == '>' && header.item_size > 1)
     fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
   if (header.descr != npy_descr<T> && !bytes_as_bool && !unsigned_as_signed)
-    fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
+    fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr) +
+                   (is_narrower_integer<T>(header)
+                        ? ", which .astype(\"" + npy_type_name(npy_descr<T>) + "\") of the array makes"
+                        : ""));
   check_npy_size(header, size - header.data_offset, name);
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
   const interval rows = asked.value_or(interval{0, all});
