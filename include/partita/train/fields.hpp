@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -252,8 +252,25 @@ inline constexpr field rows[] = {
 
 }  // namespace detail::table
 
-/// Every option of training, in the order of records.
-inline constexpr std::span<const field> fields = detail::table::rows;
+namespace detail {
+
+inline std::vector<field>& known_fields() {
+  static std::vector<field> all(std::begin(table::rows), std::end(table::rows));
+  return all;
+}
+
+}  // namespace detail
+
+/// Every option of training, in the order of records, and then your own.
+inline const std::vector<field>& fields = detail::known_fields();
+
+/// Makes an option of your own known, which is in training_options::own: files and command lines have it.
+/// Before ranks start; not collective. Throws error where there is one of this name.
+inline void add_field(const field& f) {
+  if (std::ranges::find(fields, f.name, &field::name) != fields.end())
+    base::throw_error<error>({"there is an option ", f.name, " already"});
+  detail::known_fields().push_back(f);
+}
 
 /// The value as it is written to files: numbers so that they are read back exactly, lists with commas. Local.
 inline std::string text_of(const field& f, training_options o) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -142,6 +143,7 @@ struct training_options {
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
   pipeline_options pipeline = {};
+  std::map<std::string, double, std::less<>> own = {};  ///< options that the library does not know, by name
 };
 
 /// More hops than any network has: what asks for more is a mistake.
