@@ -259,7 +259,7 @@ inline void check_signed(std::span<const std::int64_t> values, std::size_t first
 template <npy_value T>
 bool is_narrower_integer(const npy_header& header) {
   return std::integral<T> && header.item_size < sizeof(T) &&
-         (header.descr[1] == 'i' ? std::signed_integral<T> : header.descr[1] == 'u');
+         (header.descr[1] == 'i' ? std::numeric_limits<T>::is_signed : header.descr[1] == 'u');
 }
 
 /// All rows, or only those `asked` for, of a file of `size` bytes; read(position, to, bytes) copies bytes
