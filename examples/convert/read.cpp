@@ -238,6 +238,7 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
   graph g =
       read_as(path, from, wanted.unweighted ? io::further_columns::ignored : io::further_columns::weights,
               threads, unpack_limit);
+  if (g.shape.rows == 0) throw input_error(path + ": has no vertices");
   if (wanted.unweighted) g.weights = {};
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)

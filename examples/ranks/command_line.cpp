@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "arrangement.hpp"
+#include "ending.hpp"
 
 CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed) {
   const auto refuse = [allowed](const std::string& text) {
@@ -96,10 +97,10 @@ void parse(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
-    std::exit(0);
+    std::exit(checked_output(app.get_name().c_str(), 0));
   } catch (const CLI::CallForVersion& version) {
     std::puts(version.what());
-    std::exit(0);
+    std::exit(checked_output(app.get_name().c_str(), 0));
   } catch (const CLI::ArgumentMismatch& e) {
     const std::string text = e.what();
     const bool missing = text.ends_with("missing");

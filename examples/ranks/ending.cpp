@@ -23,8 +23,13 @@ std::string sentence_of(const std::exception& e) {
 }
 
 int checked_output(const char* program, int code) {
+  const bool has_failed = std::ferror(stdout) != 0;
+  if (has_failed && code == 0) {  // errno is of something else by now
+    std::clearerr(stdout);
+    std::fputc('\n', stdout);
+  }
   errno = 0;
-  if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
+  if ((std::fflush(stdout) == 0 && !has_failed) || code != 0) return code;
   std::fprintf(stderr, "%s: cannot write to standard output (%s)\n", program, std::strerror(errno));
   return 1;
 }

@@ -142,7 +142,8 @@ void add_partition(CLI::App& app, command& c) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
   };
   app.add_option_function<std::string>(
-         "--memory", limit, "fail, saying what is needed, when the buffers of a rank would be larger")
+         "--memory", limit,
+         "fail, naming the first buffer that does not fit, when those of a rank would be larger")
       ->group(group)
       ->option_text("SIZE");
   app.add_option("--far", c.far,

@@ -69,6 +69,7 @@ MAY_FORK = {
     # What far memory has counted is reported.
     "train/training.hpp",
     "train/trainer.hpp",
+    "train/training.hpp",
 }
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")
 FORBIDDEN = [

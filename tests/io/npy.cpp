@@ -148,6 +148,8 @@ TEST_CASE("npy: a file of another type") {
         "x.npy: expected float32 values, found float64");
   CHECK(complaint<std::int32_t>(npy(dictionary("<u4", "(2,)"), eight)) ==
         "x.npy: expected int32 values, found uint32");
+  CHECK(complaint<std::int64_t>(npy(dictionary("<i4", "(2,)"), eight)) ==
+        "x.npy: expected int64 values, found int32, which .astype(\"int64\") of the array makes");
   CHECK(complaint<double>(npy(dictionary("|b1", "(8,)"), eight)) ==
         "x.npy: expected float64 values, found bool");
   CHECK(complaint<std::uint8_t>(npy(dictionary("|S8", "(1,)"), eight)) ==

@@ -171,6 +171,8 @@ TEST_CASE("safetensors: headers as others write them") {
 
 TEST_CASE("safetensors: headers that are none") {
   CHECK(said_of("") == "x: expected 8 bytes or more, found 0");
+  CHECK(said_of("\x93NUMPY and a header") == "x: is a NumPy array, not a safetensors file");
+  CHECK(said_of("PK\x03\x04 of an .npz") == "x: is a zip archive, not a safetensors file");
   CHECK(said_of("1234567") == "x: expected 8 bytes or more, found 7");
   CHECK(said_of(std::string(8, '\xff') + "{}") ==
         "x: its header claims 18446744073709551615 bytes, but only 2 follow");

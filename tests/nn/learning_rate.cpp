@@ -34,6 +34,9 @@ TEST_CASE("each curve, by hand") {
       rates(nn::learning_rate(0.1, {.curve = rate_curve::step, .period = 1, .factor = 0.5, .warmup = 2}),
             six),
       {0.05, 0.1, 0.1, 0.05, 0.025, 0.0125});
+  check_close(
+      rates(nn::learning_rate(0.1, {.warmup = 1, .own = [](int e) { return e < 2 ? 1.0 : 0.3; }}), six),
+      {0.1, 0.1, 0.1, 0.03, 0.03, 0.03});
 }
 
 TEST_CASE("a plateau is more than `period` epochs without a loss below 0.9999 of the least one") {

@@ -45,6 +45,7 @@ class Formats:
 
     def check_dialects(self):
         """Options for edge lists of others, and files that are none."""
+        self.refused(1, "empty.txt: has no vertices", self.write("empty.txt", "# nothing\n"), self.path("empty"))
         dated = self.write("dated.txt", "u,v,day\n1,2,2004-04-15\n2,3,2004-04-16\n7,8,2004-04-17\n")
         self.refused(1, 'the third column cannot be a weight, which is a finite number: "2004-04-15"', dated, self.path("dated.npz"))
         out = self.path("dated.mtx")
@@ -344,8 +345,9 @@ class Formats:
             self.refused(1, "pipe" + ending + ": is not a regular file", edges, pipe + ending, "--undirected")
             self.refused(1, "pipe" + ending + ": is not a regular file", pipe + ending, self.path("from_pipe.mtx"))
         with open("/dev/full", "w") as full:
-            done = subprocess.run([self.program, edges, self.path("said.npz")], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        assert (done.returncode, done.stderr) == (1, "convert: cannot write to standard output (No space left on device)\n"), done
+            for words in ([edges, self.path("said.npz")], ["--help"]):
+                done = subprocess.run([self.program, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                assert (done.returncode, done.stderr) == (1, "convert: cannot write to standard output (No space left on device)\n"), done
         long, old = self.write("long.txt", "".join(f"{v} {v + 1}\n" for v in range(1000))), self.write("old.mtx", "old")
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
         done = subprocess.run([self.program, long, old], capture_output=True, text=True, timeout=60, preexec_fn=limit)

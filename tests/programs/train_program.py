@@ -516,8 +516,9 @@ class TrainProgram(ProgramCase):
         self.assertEqual(train(*karate, "--json", path).returncode, 0)
         self.assertTrue(os.path.islink(path) and os.path.getsize(os.path.join(self.folder, "behind")) > 0)
         with open("/dev/full", "w") as full:
-            done = subprocess.run([TRAIN, *karate[:-1]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stderr), (1, "train: cannot write to standard output (No space left on device)\n"))
+            for words in (karate[:-1], ["--help"]):
+                done = subprocess.run([TRAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (1, "train: cannot write to standard output (No space left on device)\n"))
 
     def test_names_that_are_not_utf_8(self):
         folder = os.fsencode(self.data()) + b"/graphe_\xe9"

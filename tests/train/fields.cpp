@@ -111,6 +111,18 @@ TEST_CASE("the options that models read are fields") {
   }
 }
 
+TEST_CASE("an option of one's own is as any other, under a name that is free") {
+  const nn::field own{.name = "widening",
+                      .of = [](nn::training_options& o) -> nn::field_value { return &o.own["widening"]; },
+                      .range = {"a number", 1, 9}};
+  nn::training_options o;
+  CHECK(is_default(own, o));
+  CHECK(nn::take(own, o, "2.5"));
+  CHECK(text_of(own, o) == "2.5");
+  CHECK_FALSE(is_default(own, o));
+  CHECK_THROWS_WITH_AS(nn::add_field(named("heads")), "there is an option heads already", error);
+}
+
 TEST_CASE("options of a mode need it") {
   nn::training_options o;
   CHECK(named("fanout").mode.refusal(o) == " needs --batch");

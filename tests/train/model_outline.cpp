@@ -60,7 +60,9 @@ TEST_CASE("layers, their inputs, parameters and products") {
 }
 
 TEST_CASE("every row of the table of models has one factory, and is where it says it can be trained") {
-  CHECK(nn::named_models<double, host>().size() == std::size(nn::model_rows));
+  const auto& known = nn::named_models<double, host>();
+  CHECK(known.size() == std::size(nn::model_rows));
+  expect_error<error>("there is a model gcn already", [&] { nn::add_model(known.front()); });
   for (const nn::model_row& row : nn::model_rows) {
     const nn::training_options o{.model = std::string(row.name),
                                  .coupling = row.coupling,

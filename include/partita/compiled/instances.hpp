@@ -10,7 +10,7 @@
 /// Training in precision T on DEVICE, within namespace partita. PREFIX: extern for declarations, empty for
 /// definitions.
 #define PARTITA_TRAINING_INSTANCES(PREFIX, T, DEVICE)                                                      \
-  PREFIX template const std::vector<nn::named_model<T, DEVICE>>& nn::named_models();                       \
+  PREFIX template std::vector<nn::named_model<T, DEVICE>>& nn::detail::known_models();                     \
   PREFIX template const nn::named_model<T, DEVICE>& nn::find_model<T>(const nn::training_options&);        \
   PREFIX template class nn::training<T, DEVICE>;                                                           \
   PREFIX template class nn::trainer<T, DEVICE>;                                                            \

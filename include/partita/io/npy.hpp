@@ -69,6 +69,13 @@ struct npy_source {
   base::function_reference<void(std::size_t, std::byte*, std::size_t)> read;
 };
 
+/// Whether it holds whole numbers that are all values of a wider type.
+inline bool is_narrower_integer(const npy_header& header, npy_type type) {
+  const char kind = header.descr[1], wanted = type.descr[1];
+  return header.item_size < type.bytes && (wanted == 'i' || wanted == 'u') &&
+         (kind == 'u' || kind == wanted) && (kind == 'i' || kind == 'u');
+}
+
 /// Reads all rows, or only those `asked` for, into room(count), memory for as many values; returns their
 /// shape.
 inline std::vector<global_index> read_rows(npy_type type, std::optional<interval> asked,
@@ -80,7 +87,10 @@ inline std::vector<global_index> read_rows(npy_type type, std::optional<interval
   if (header.descr[0] == '>' && header.item_size > 1)
     fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
   if (header.descr != type.descr && !bytes_as_bool && !unsigned_as_signed)
-    fail(name, "expected " + npy_type_name(type.descr) + " values, found " + npy_type_name(header.descr));
+    fail(name, "expected " + npy_type_name(type.descr) + " values, found " + npy_type_name(header.descr) +
+                   (is_narrower_integer(header, type)
+                        ? ", which .astype(\"" + npy_type_name(type.descr) + "\") of the array makes"
+                        : ""));
   check_npy_size(header, size - header.data_offset, name);
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
   const interval asked_rows = asked.value_or(interval{0, all});

@@ -141,6 +141,8 @@ class safetensors_file {
       detail::fail(name_, "expected 8 bytes or more, found " + std::to_string(text.size()));
     std::uint64_t length = 0;
     std::memcpy(&length, text.data(), 8);
+    if (text.starts_with("\x93NUMPY")) detail::fail(name_, "is a NumPy array, not a safetensors file");
+    if (text.starts_with("PK\x03\x04")) detail::fail(name_, "is a zip archive, not a safetensors file");
     if (length > text.size() - 8)
       detail::fail(name_, "its header claims " + std::to_string(length) + " bytes, but only " +
                               std::to_string(text.size() - 8) + " follow");

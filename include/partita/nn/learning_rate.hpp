@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <string>
@@ -34,6 +35,8 @@ struct schedule {
   double factor = 0.1;
   double least = 0;
   int warmup = 0;
+  /// One of your own, in the place of the curve: what r is multiplied with in epoch e, after the warm-up.
+  std::function<double(int)> own = {};
 };
 
 /// The learning rate of the epoch to come.
@@ -70,6 +73,7 @@ class learning_rate {
   double now() const {
     if (now_.epoch < how_.warmup) return rate_ * (now_.epoch + 1) / how_.warmup;
     const int e = now_.epoch - how_.warmup;
+    if (how_.own) return rate_ * how_.own(e);
     switch (how_.curve) {
       case rate_curve::step:
         return std::max(how_.least, rate_ * std::pow(how_.factor, e / how_.period));

@@ -44,7 +44,10 @@ struct model_request {
   std::vector<global_index> widths() const { return layer_widths(data, options); }
   int layers() const { return static_cast<int>(widths().size()) - 1; }
   /// Of models that have so many unless the options say otherwise.
-  int convolutions() const { return options.layers > 0 ? options.layers : find_row(options)->convolutions; }
+  int convolutions() const {
+    const model_row* const row = find_row(options);  // null for a model that was added
+    return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
+  }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
 };
 
@@ -54,12 +57,14 @@ struct named_model : model_row {
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
-/// The models known to train_model: those of model_rows, with factories.
+namespace detail {
+
+/// Those of model_rows, with factories, and what add_model has added.
 template <class T, class Device>
-const std::vector<named_model<T, Device>>& named_models() {
+std::vector<named_model<T, Device>>& known_models() {
   constexpr auto row = [](std::string_view name, coupling how = coupling::coupled,
                           aggregation of = aggregation::mean) { return *find_row(name, how, of); };
-  static const std::vector<named_model<T, Device>> models{
+  static std::vector<named_model<T, Device>> models{
       {row("gcn"), [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
       {row("sage"),
        [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
@@ -105,6 +110,24 @@ const std::vector<named_model<T, Device>>& named_models() {
        }},
   };
   return models;
+}
+
+}  // namespace detail
+
+/// The models known to train_model: those of model_rows, and your own.
+template <class T, class Device>
+const std::vector<named_model<T, Device>>& named_models() {
+  return detail::known_models<T, Device>();
+}
+
+/// Makes a model of your own known, by its row and factory. Before ranks start; not collective. Throws error
+/// where there is one of this name and variant.
+template <class T, class Device>
+void add_model(const named_model<T, Device>& model) {
+  for (const model_row& known : named_models<T, Device>())
+    if (known.title() == model.title())
+      base::throw_error<error>({"there is a model ", model.title(), " already"});
+  detail::known_models<T, Device>().push_back(model);
 }
 
 /// Throws error where operands of products are to be rounded, and a product of this model has others.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -157,6 +158,7 @@ struct training_options {
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
   pipeline_options pipeline = {};
+  std::map<std::string, double, std::less<>> own = {};  ///< options that the library does not know, by name
 
   operator graph::matrix_options() const { return {blocks, block_sizes, loops, epsilon, symmetric}; }
 };
