@@ -10,7 +10,6 @@
 #include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "complete.hpp"
-#include "partita/io/npy.hpp"
 #include "presets.hpp"
 #include "results.hpp"
 
@@ -59,30 +58,14 @@ CLI::Option* add_stage_layers(CLI::App& app, const field& f, partita::nn::pipeli
       ->option_text(std::string(f.form));
 }
 
-void take_class_weights(partita::nn::training_options& t, const std::string& given) {
-  t.balanced_classes = given == "balanced";
-  if (t.balanced_classes) return;
-  const field& f = *std::ranges::find(partita::nn::fields, "class-weights", &field::name);
-  if (partita::nn::take(f, t, given)) return;
-  try {
-    t.class_weights = partita::io::read_npy<double>(given).values;
-  } catch (const partita::error& e) {
-    throw usage_error("--class-weights " + given +
-                      " is neither balanced nor a list of numbers, nor a file of them: " + e.what());
-  }
-}
-
 /// The options of a group.
-void add_fields(CLI::App& app, const std::string& title, field_group group,
-                partita::nn::training_options& t) {
+void add_fields(CLI::App& app, const std::string& title, field_group group, command& c) {
+  partita::nn::training_options& t = c.training;
   const auto add = [&]<class V>(const field& f, V* value) -> CLI::Option* {
     const std::string name = "--" + std::string(f.name), help(f.help);
     constexpr bool is_bool = std::is_same_v<V, bool>;
     if (f.name == "class-weights")
-      return app
-          .add_option_function<std::string>(
-              name, [&t](const std::string& given) { take_class_weights(t, given); }, help)
-          ->option_text(std::string(f.form));
+      return app.add_option(name, c.class_weights, help)->option_text(std::string(f.form));
     if (f.name == "stage-layers") return add_stage_layers(app, f, t.pipeline);
     if constexpr (is_bool || std::is_same_v<V, std::uint8_t> || std::is_same_v<V, std::string>) {
       if (!is_bool || f.has_words()) return add_words(app, f, t);
@@ -212,19 +195,19 @@ command parse_command(int argc, char** argv) {
       "mini-batches, or with its layers over stages.",
       "train");
   add_data_and_results(app, c);
-  add_fields(app, "Model", field_group::model, c.training);
+  add_fields(app, "Model", field_group::model, c);
   app.get_option("--model")->required(preset.empty())->default_str("");
   app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
       ->group("Model")
       ->option_text(preset_names("|"));
-  add_fields(app, "Training", field_group::training, c.training);
+  add_fields(app, "Training", field_group::training, c);
   words(app.add_option("--precision", c.precision, "floating-point type")->group("Training"), {"f32", "f64"})
       ->capture_default_str();
-  add_fields(app, "Features", field_group::features, c.training);
-  add_fields(app, "Mini-batches", field_group::batches, c.training);
-  add_fields(app, "Stages", field_group::stages, c.training);
+  add_fields(app, "Features", field_group::features, c);
+  add_fields(app, "Mini-batches", field_group::batches, c);
+  add_fields(app, "Stages", field_group::stages, c);
   add_partition(app, c);
-  add_fields(app, "Products with the graph", field_group::products, c.training);
+  add_fields(app, "Products with the graph", field_group::products, c);
   show_defaults(app);
   require_whole_lists(c.words);
   parse(app, argc, argv);

@@ -25,7 +25,9 @@
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "partita/io/npy.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "partita/train/fields.hpp"
 #include "partita/train/objective.hpp"
 #include "partita/train/summary.hpp"
 #include "progress.hpp"
@@ -83,18 +85,26 @@ std::optional<arrangement> asked_for(const command& c, int all_ranks) {
   }
 }
 
+/// The options of the loss, for the task of the data. Throws usage_error for those that it has no use for.
+void take_loss(command& c, const partita::io::dataset& data) try {
+  namespace nn = partita::nn;
+  nn::training_options& t = c.training;
+  const nn::field& weights = *std::ranges::find(nn::fields, "class-weights", &nn::field::name);
+  if (c.class_weights == "balanced")
+    t.class_weights = nn::balanced_class_weights(data);
+  else if (!c.class_weights.empty() && !nn::take(weights, t, c.class_weights))
+    t.class_weights = partita::io::read_npy<double>(c.class_weights).values;
+  nn::require_loss(data, t);
+} catch (const partita::error& e) {
+  throw usage_error(e.what());
+}
+
 /// The data, checked and in the order that is asked for. Every rank of `world` must call, see order_vertices.
 partita::io::dataset in_order(partita::io::dataset data, command& c, const std::optional<arrangement>& asked,
                               int all_ranks, const partita::communicator& world) {
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
-  try {
-    partita::nn::require_loss(data, c.training);
-  } catch (const partita::input_error&) {
-    throw;
-  } catch (const partita::error& e) {
-    throw usage_error(e.what());
-  }
+  take_loss(c, data);
   data = order_vertices(std::move(data), c, ranks_of_mesh(c, all_ranks), world);
   if (c.training.pipeline.cut == partita::nn::chunk_cut::partitioned) cut_chunks(data, c, asked->mesh, world);
   return data;

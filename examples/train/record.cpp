@@ -89,7 +89,6 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::model, t);
   add_fields(j, group::training, t);
   if (!c.init.empty()) j["init"] = absolute(std::filesystem::path(c.init)).lexically_normal().string();
-  if (t.balanced_classes) j["class-weights"] = "balanced";
   j["precision"] = c.precision;
   for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
   j["policy"] = run.how.policy;

@@ -26,7 +26,7 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
 /// In the JSON.
 const char* name_of(partita::io::task task) {
   using enum partita::io::task;
-  return task == classes ? "accuracy" : task == labels ? "micro_f1" : "r2";
+  return task == classes ? "accuracy" : task == labels ? "micro_f1" : "r_squared";
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   }
   j["notes"] = run.notes;
   add_scores(j, result, data.task);
-  if (result.scores) j["scores"] = in_json(*result.scores);
+  j["scores"] = in_json(result.scores);
   j["seconds_per_epoch"] = result.seconds_per_epoch;
   j["words_received"] = in_json(result.words_received);
   j["predicted_words_received"] = in_json(result.predicted_words_received);

@@ -31,7 +31,7 @@ struct ending {
 ending loop(const host_mesh& m, const nn::training_options& o, const policy& p) {
   auto net = nn::make_model<double>(m, d, o, p);
   const nn::feature_matrix<double, host> x(m, d, o, net.row_blocking());
-  nn::objective<double, host> labels(m, d, net.row_blocking());
+  nn::objective<double, host> labels(m, d, o, net.row_blocking());
   dense<double, vertex_rows, host> gradient(m, net.row_blocking(),
                                             blocking::even(d.classes, m.shape(), nesting::cols));
   nn::optimizer<double, host> optimizer({o.optimizer, o.learning_rate, o.momentum});

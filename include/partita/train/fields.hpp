@@ -133,8 +133,6 @@ inline constexpr field rows[] = {
     {"class-weights", group::training, at<&options::class_weights>, "balanced|W1,W2,...|FILE", weight_or_none,
      by_checkpoints_if_given, always,
      "what each class counts in the loss: all the same, or as a list or a .npy file says"},
-    {"balanced-classes", group::none, at<&options::balanced_classes>, "", words, by_checkpoints_if_given,
-     always, ""},
     {"label-smoothing", group::training, at<&options::label_smoothing>, "S", below_one,
      by_checkpoints_if_given, always, "of classes: the share of a target that is spread over all classes"},
     {"value-loss", group::training, at<&options::error>, "squared|absolute|huber", words,

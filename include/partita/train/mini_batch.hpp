@@ -31,8 +31,6 @@ class block_steps {
         options_(options),
         named_(find_model<T, Device>(options)),
         training_weight_(vertex_weights(data, options).of(vertices_in(data, io::split_part::train))) {
-    options_.class_weights = vertex_weights(data, options).of_classes();
-    options_.balanced_classes = false;
     if (!named_.is_on_blocks())
       base::throw_error<error>({"model ", named_.title(), " cannot be trained on sampled neighbours; ",
                                 models_that(&model_row::is_on_blocks),
@@ -51,6 +49,8 @@ class block_steps {
     total_.emplace(alone_, parameters_->values().shape());
   }
 
+  /// The loss of the rows of a micro-batch, in place of the objective's.
+  void set_loss(loss_function<T, Device> own) { own_ = std::move(own); }
   /// Before the micro-batches of an iteration.
   void begin() {
     fill(*total_, T(0));
@@ -65,6 +65,7 @@ class block_steps {
     model<T, Device> net = model_of(sample, input_gradient != nullptr);
     const auto& logits = net.forward(input, pass_of(sample, step, true));
     objective<T, Device> labels(alone_, data_, options_, net.row_blocking(), sample.vertices);
+    if (own_) labels.set_loss(own_, sample.vertices);
     dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
     const double loss = share * labels.loss(logits, dlogits);
     if (sample.weights.empty())
@@ -148,6 +149,7 @@ class block_steps {
   training_options options_;
   const named_model<T, Device>& named_;
   double training_weight_;
+  loss_function<T, Device> own_;
   std::shared_ptr<nn::parameters<T, Device>> parameters_;
   std::optional<dense<T, replicated, Device>> total_;
   buffer<global_index, Device> vertices_;

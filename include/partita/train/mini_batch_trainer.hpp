@@ -42,10 +42,20 @@ class mini_batch_trainer final : public training<T, Device> {
                      const policy& p);
 
   model_outputs<T> outputs(bool with_hidden) override { return whole().outputs(with_hidden); }
-  /// All scores of the task for the current model; none where scores are sampled.
-  std::optional<task_scores> scores() override {
-    if (options_.mini_batch.sampled_scores) return {};
-    return whole().scores();
+  /// Throws error for samples of walks, in which vertices count more or less than once.
+  void set_loss(loss_function<T, Device> own) override {
+    if (options_.mini_batch.sampler == batch_sampler::walks)
+      throw error("samples of walks weigh vertices, which a loss of one's own does not");
+    steps_.set_loss(std::move(own));
+  }
+  /// Where scores are sampled, the first one of each part.
+  task_scores scores() override {
+    if (!options_.mini_batch.sampled_scores) return whole().scores();
+    task_scores found{data_.task, {}};
+    for (const io::split_part part :
+         {io::split_part::train, io::split_part::validation, io::split_part::test})
+      found.parts[static_cast<std::size_t>(part) - 1].score = sampled_score(part, options_.epochs);
+    return found;
   }
   /// The loss of one batch and, in parameters(), its gradients, without a step.
   double gradients(std::uint64_t epoch, std::size_t batch) {

@@ -17,64 +17,9 @@
 #include "partita/io/labelled_graph.hpp"
 #include "partita/train/options.hpp"
 #include "partita/train/task_scores.hpp"
+#include "partita/train/vertex_weights.hpp"
 
 namespace partita::nn {
-
-/// A loss of one's own: gradient = d loss / d logits (rows x C), and the loss is returned. `vertices`: those
-/// of this rank's rows. Collective over the mesh of the logits.
-template <class T, class Device>
-using loss_function =
-    std::function<double(const dense<T, vertex_rows, Device>& logits, std::span<const global_index> vertices,
-                         dense<T, vertex_rows, Device>& gradient)>;
-
-/// Throws error for options of a loss that the task of the data does not have, or that do not fit its
-/// classes. Local.
-inline void require_loss(const io::dataset& data, const training_options& o) {
-  const auto refuse = [&](const char* what, const char* needs) {
-    base::throw_error<error>({data.name, ": ", what, " for ", needs, ", and this graph's vertices have ",
-                              detail::name_of(data.task)});
-  };
-  if (data.task != io::task::classes && (o.balanced_classes || !o.class_weights.empty()))
-    refuse("class weights are", "classes");
-  if (data.task != io::task::classes && o.label_smoothing != 0) refuse("label smoothing is", "classes");
-  if (data.task != io::task::values && o.error != value_error::squared)
-    refuse("an error of values is", "values");
-  algebra::require_target_options({o.label_smoothing, o.class_weights}, data.classes);
-}
-
-/// How much each vertex counts in the mean that is the loss: the weight of its class, or how many of its
-/// values are numbers; 1 for other tasks. Local.
-class vertex_weights {
- public:
-  vertex_weights(const io::dataset& data, const training_options& options)
-      : data_(data), of_classes_(options.class_weights) {
-    if (!options.balanced_classes || data.task != io::task::classes) return;
-    std::vector<global_index> counts(static_cast<std::size_t>(data.classes));
-    for (std::size_t v = 0; v < data.split.size(); ++v)
-      if (data.split[v] == static_cast<std::uint8_t>(io::split_part::train))
-        ++counts[static_cast<std::size_t>(data.labels[v])];
-    of_classes_ = algebra::balanced_weights(counts);
-  }
-
-  /// Empty where all are 1.
-  const std::vector<double>& of_classes() const { return of_classes_; }
-  double operator()(global_index vertex) const {
-    const auto v = static_cast<std::size_t>(vertex), columns = static_cast<std::size_t>(data_.classes);
-    if (data_.task == io::task::values)
-      return static_cast<double>(std::count_if(data_.values.begin() + v * columns,
-                                               data_.values.begin() + (v + 1) * columns,
-                                               [](double value) { return value == value; }));
-    if (of_classes_.empty() || data_.task != io::task::classes) return 1;
-    return of_classes_[static_cast<std::size_t>(data_.labels[v])];
-  }
-  double of(std::span<const global_index> vertices) const {
-    return std::transform_reduce(vertices.begin(), vertices.end(), 0.0, std::plus<>{}, *this);
-  }
-
- private:
-  const io::dataset& data_;
-  std::vector<double> of_classes_;
-};
 
 /// Classes: softmax cross-entropy, of smoothed and weighted labels if asked for, and accuracy. Labels:
 /// logistic loss, and the micro-F1 of the logits' signs. Values: the mean error, and R^2. A loss is the mean
@@ -87,8 +32,8 @@ class objective {
 
   /// For all vertices. Throws input_error when none is in the training set, and what require_loss throws.
   objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-            const blocking& rows, loss_function<T, Device> own = {})
-      : objective(m, data, options, rows, std::move(own), [](global_index v) { return v; }) {
+            const blocking& rows)
+      : objective(m, data, options, rows, [](global_index v) { return v; }) {
     if (counted(io::split_part::train) == 0)
       base::throw_error<input_error>({data.name, ": the training set is empty"});
     if (weight_ == 0)
@@ -98,10 +43,19 @@ class objective {
   }
   /// For rows that are these vertices, on a mesh of one rank.
   objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-            const blocking& rows, std::span<const global_index> vertices, loss_function<T, Device> own = {})
-      : objective(m, data, options, rows, std::move(own),
+            const blocking& rows, std::span<const global_index> vertices)
+      : objective(m, data, options, rows,
                   [=](global_index i) { return vertices[static_cast<std::size_t>(i)]; }) {}
 
+  /// From now on the loss is this one. `vertices`: those of all rows; none where these are the vertices'
+  /// numbers. Local.
+  void set_loss(loss_function<T, Device> own, std::span<const global_index> vertices = {}) {
+    own_ = std::move(own);
+    vertices_.clear();
+    const interval mine = scratch_.row_range();
+    for (global_index i = mine.begin; own_ && i < mine.end; ++i)
+      vertices_.push_back(vertices.empty() ? i : vertices[static_cast<std::size_t>(i)]);
+  }
   /// The loss over the training set, and its gradient; 0 if no vertex of it weighs anything. What travels: an
   /// all-reduce of one element, or what the loss of one's own sends.
   double loss(const matrix& logits, matrix& gradient) const {
@@ -177,20 +131,19 @@ class objective {
 
  private:
   template <class VertexOfRow>
-  requires std::is_invocable_v<VertexOfRow, global_index> objective(
-      const mesh<Device>& m, const io::dataset& data, const training_options& options, const blocking& rows,
-      loss_function<T, Device> own, VertexOfRow vertex_of)
+  requires std::is_invocable_v<VertexOfRow, global_index> objective(const mesh<Device>& m,
+                                                                    const io::dataset& data,
+                                                                    const training_options& options,
+                                                                    const blocking& rows,
+                                                                    VertexOfRow vertex_of)
       : task_(data.task),
         error_(options.error),
         huber_delta_(options.huber_delta),
-        own_(std::move(own)),
         scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
     require_loss(data, options);
     for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test})
       make_targets(m, data, part, vertex_of);
     make_weight(m, data, options, vertex_of);
-    const interval mine = scratch_.row_range();
-    for (global_index i = mine.begin; own_ && i < mine.end; ++i) vertices_.push_back(vertex_of(i));
   }
 
   template <class VertexOfRow>
@@ -231,8 +184,7 @@ class objective {
       m.whole().all_reduce(numbers);
       weight_ = static_cast<double>(numbers[0]);
     }
-    if (task_ != io::task::classes || own_ || (weights.of_classes().empty() && options.label_smoothing == 0))
-      return;
+    if (task_ != io::task::classes || (weights.of_classes().empty() && options.label_smoothing == 0)) return;
     const auto label = [&](global_index i) {
       const global_index v = vertex_of(i);
       return trained(v) ? data.labels[static_cast<std::size_t>(v)] : -1;

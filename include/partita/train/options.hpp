@@ -145,8 +145,7 @@ struct training_options {
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
   std::vector<double> class_weights = {};  ///< of classes: what each counts in the loss; empty: 1
-  bool balanced_classes = false;  ///< weights with which all classes of the training set count the same
-  double label_smoothing = 0;     ///< of classes: the share of a target that all classes have, in [0, 1)
+  double label_smoothing = 0;  ///< of classes: the share of a target that all classes have, in [0, 1)
   value_error error = value_error::squared;  ///< of values
   double huber_delta = 1;                    ///< from where huber's error is linear
   bool raw_features = false;   ///< otherwise scaled by 1 / their row sum, if none in all rows is negative

@@ -81,27 +81,27 @@ class pipeline_trainer final : public training<T, Device> {
     forward_whole({}, false);
     return stage_->whole().logits();
   }
-
   /// The last stage has the logits and sends them to the first.
   model_outputs<T> outputs(bool with_hidden) override;
-  /// What travels: a forward pass, objective::scores in the last stage, and the scores from there.
-  std::optional<task_scores> scores() override {
-    const auto& logits = evaluate();
-    task_scores found;
-    comm::in_task(link_->task({"scores"}), [&] {
-      if (objective_) found = objective_->scores(logits);
-      found = broadcast(mesh_.world(), found, mesh_.size() - 1);
-    });
-    return found;
+  void set_loss(loss_function<T, Device> own) override {
+    if (objective_) objective_->set_loss(std::move(own), vertices());
   }
-  /// The input of its last layer with parameters, after evaluate, in the last stage; null where that is the
-  /// model's input.
+  /// What travels: a forward pass, objective::scores in the last stage, and these.
+  task_scores scores() override {
+    const auto& logits = evaluate();
+    return comm::in_task(link_->task({"scores"}), [&] {
+      task_scores found;
+      if (objective_) found = objective_->scores(logits);
+      return broadcast(mesh_.world(), found, mesh_.size() - 1);
+    });
+  }
+  /// The input of its last layer with parameters, after evaluate, in the last stage; or null, see
+  /// model::hidden.
   const dense<T, vertex_rows, Device>* hidden() { return stage_->whole().hidden(); }
   /// The vertex of each row in the order of chunks.
   const std::vector<global_index>& vertices() const { return stage_->vertex_of_rows(); }
 
-  /// What this rank receives in the training step of a steady epoch, in closed form; and of that, from other
-  /// stages.
+  /// What this rank receives in a steady epoch's step, in closed form; and of that, from other stages.
   traffic predicted() const override { return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss(); }
   traffic boundary() const { return stage_->boundary(); }
 

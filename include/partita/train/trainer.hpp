@@ -67,8 +67,9 @@ class trainer final : public training<T, Device> {
     report.set_scores(objective_.split_scores(logits));
   }
 
+  void set_loss(loss_function<T, Device> own) override { objective_.set_loss(std::move(own)); }
   /// What travels: a forward pass, and see objective::scores.
-  std::optional<task_scores> scores() override { return objective_.scores(evaluate()); }
+  task_scores scores() override { return objective_.scores(evaluate()); }
 
   /// The deviation of a training step's gradients from finite differences; see nn::gradient_error.
   double gradient_error(double step) {

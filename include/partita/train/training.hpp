@@ -12,12 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "partita/comm/mesh.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/nn/sparse_adam.hpp"
 #include "partita/train/finite.hpp"
 #include "partita/train/summary.hpp"
 #include "partita/train/training_state.hpp"
+#include "partita/train/vertex_weights.hpp"
 
 namespace partita::nn {
 
@@ -59,8 +58,10 @@ class training {
   /// input is the model's own.
   virtual model_outputs<T> outputs(bool with_hidden) = 0;
 
-  /// All scores of the task for the current model, on every rank; none where scores are sampled. Collective.
-  virtual std::optional<task_scores> scores() = 0;
+  /// From now on the loss is this one, of a batch in mini-batches. Every rank gives it. Local.
+  virtual void set_loss(loss_function<T, Device> own) = 0;
+  /// All scores of the task for the current model, on every rank. Collective.
+  virtual task_scores scores() = 0;
 
   /// The parameters; of a stage, its own. Local.
   virtual nn::parameters<T, Device>& parameters() = 0;
@@ -377,7 +378,6 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
     }
   }
   if (std::ssize(result.epochs) == options_.epochs) result.out_of_patience = false;
-
   const comm::phase_scope phase(m.ledger(), "summary");
   if (result.best_validation_epoch > 0 && options_.patience > 0) {
     copy(m.queue(), std::span<const T>(kept_), parameters().values().values());
