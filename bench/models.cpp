@@ -104,8 +104,7 @@ cost cost_of(const io::dataset& d, const summing_model& of, const policy& p, mes
   threads::run(shape.size(), [&](const communicator& world) {
     const device_queue<host> queue;
     const mesh<host> m(world, shape, reproducibly ? reproducible(queue) : queue);
-    const nn::training_result r =
-        of.batch > 0 ? nn::train<T>(m, d, o, p) : nn::train_model<T>(m, d, o, p);
+    const nn::training_result r = nn::train<T>(m, d, o, p);
     if (world.rank() == 0) c = {r.seconds_per_epoch, r.words_received.total, r.peak_bytes.max_rank};
   });
   return c;

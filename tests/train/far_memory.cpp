@@ -135,6 +135,21 @@ TEST_CASE("far memory: the losses of near memory, for every model under every po
     if (o.model != "resgcn" && (!sanitized || o.model == "gcn" || o.model == "gat")) check_model(d, o);
 }
 
+TEST_CASE(
+    "far memory: optimisers, schedules and patience, and gradients that are clipped or might have been") {
+  const io::dataset d = directed_graph(311);
+  for (const double clip : {1e-3, 1e3})
+    for (const auto rule : {nn::update_rule::adamw, nn::update_rule::sgd}) {
+      nn::training_options o = short_run();
+      o.optimizer = rule;
+      o.momentum = rule == nn::update_rule::sgd ? 0.5 : 0;
+      o.clip = clip;
+      o.schedule = {.curve = nn::rate_curve::cosine, .period = 0, .warmup = 1};
+      o.patience = 5;
+      check_model(d, o);
+    }
+}
+
 TEST_CASE("far memory: exchanges in any number of chunks have the words and losses of one") {
   const io::dataset d = directed_graph(311);
   const auto store = new_far_store();

@@ -95,8 +95,7 @@ TEST_CASE(
         for (const nn::epoch_report& e : serial.epochs) losses.push_back(e.loss);
         if (history != nn::chunk_history::exact)
           partita::threads::run(world.size(), [&](const communicator& threads) {
-            const auto r =
-                nn::train<double>(mesh<host>(threads, {threads.size(), 1, 1}), d, o, p, inside);
+            const auto r = nn::train<double>(mesh<host>(threads, {threads.size(), 1, 1}), d, o, p, inside);
             for (std::size_t e = 0; threads.rank() == 0 && e < losses.size(); ++e)
               losses[e] = r.epochs[e].loss;
           });

@@ -2,6 +2,7 @@
 #pragma once
 /// Optimisers: steps from summed gradients, replicated on every rank. Local; no communication.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -209,19 +210,25 @@ void optimizer<T, Device>::step(parameters<T, Device>& set) {
 template <class T, class Device>
 double gradient_norm(parameters<T, Device>& set) {
   // No rank has a part of the sum.
-  return static_cast<double>(norm(dense<T, replicated, Device>::view(
-      set.mesh().with_exact_sums(), set.gradients().shape(), set.gradients().values())));  // (1, elements)
+  const auto gradients = dense<T, replicated, Device>::view(
+      set.mesh().with_exact_sums(), set.gradients().shape(), set.gradients().values());  // (1, elements)
+  auto* const far = far_of(set.mesh().queue());
+  const bool rehearsed =
+      far != nullptr && far->forecast() != nullptr;  // without numbers that norm could scale
+  return static_cast<double>(rehearsed ? dot(gradients, gradients) : norm(gradients));
 }
 
 /// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
 /// returns the norm. The gradients have been summed over the ranks; `norm`: that of these and of others, such
-/// as those of other stages. Local; no communication. Throws error unless `most` is positive.
+/// as those of other stages. Local; no communication. Over far memory what moves does not depend on the norm.
+/// Throws error unless `most` is positive.
 template <class T, class Device>
 double clip_gradients(parameters<T, Device>& set, double most, double norm) {
   if (!(most > 0))
     base::throw_error<error>({"gradients are clipped to a positive norm, not to ", std::to_string(most)});
-  const double factor = most / (norm + 1e-6);
-  if (factor < 1) transform(set.gradients(), set.gradients(), base::scaled<T>{static_cast<T>(factor)});
+  const double factor = std::min(1.0, most / (norm + 1e-6));
+  if (factor < 1 || far_of(set.mesh().queue()) != nullptr)
+    transform(set.gradients(), set.gradients(), base::scaled<T>{static_cast<T>(factor)});
   return norm;
 }
 template <class T, class Device>

@@ -106,7 +106,7 @@ void save_state(const io::checkpoint_folder& folder, const training_state<T>& st
   for (const epoch_report& r : state.epochs) {
     reports.insert(reports.end(),
                    {r.loss, r.train_accuracy, r.validation_accuracy, r.test_accuracy, r.seconds});
-    if (r.validation_accuracy > (best == nullptr ? -1 : best->validation_accuracy)) best = &r;
+    if (r.validation_accuracy > (best == nullptr ? -HUGE_VAL : best->validation_accuracy)) best = &r;
   }
   tensors.push_back(io::tensor_of(
       detail::epochs_name, {std::ssize(state.epochs), static_cast<global_index>(detail::report_columns)},
