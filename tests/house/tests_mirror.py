@@ -61,7 +61,7 @@ TOGETHER = {
     "algebra/row_products.cpp": "algebra/operand local/row_products matrix/sparse_rows",
     "algebra/max_aggregate.cpp": "algebra/exact_max_gradient transfer/halo",
     "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
-    "nn/attention.cpp": "nn/owners_attention nn/tiled_attention algebra/coefficient_gradient algebra/neighbour_rows algebra/ordered_attention train/summary transfer/layout_change",
+    "algebra/attention.cpp": "algebra/coefficient_gradient algebra/neighbour_rows train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/builder",
     "nn/layer.cpp": "nn/recorded_plans nn/input_product",
     "nn/decoupled.cpp": "algebra/chunked_hops",
