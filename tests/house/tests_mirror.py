@@ -72,7 +72,8 @@ TOGETHER = {
     "graph/matrix_entries.cpp": "graph/duplicate_edges graph/features transfer/entry_rows",
     "train/checkpoint.cpp": "train/pipeline_state train/training_state",
     "train/embedding.cpp": "train/input_gradient",
-    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
+    "train/finite.cpp": "algebra/finite",
+    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler sampling/block_operator",
     "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/model_file.cpp": "train/parameter_values train/predictor train/trained_values",

@@ -111,7 +111,7 @@ const std::vector<named_model<T, Device>>& named_models() {
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
   if (options.operands == operand_format::own) return;
-  if (!std::is_same_v<T, float> || !local::multiplies_bfloat16<Device>)
+  if (!algebra::multiplies_bfloat16<T, Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
   if (!model.rounds_operands())
     base::throw_error<error>({"model ", model.title(),
@@ -150,7 +150,8 @@ template <class T, class Device>
 nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
-  const auto a = graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
+  const auto a =
+      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 
