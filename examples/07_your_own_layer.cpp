@@ -18,7 +18,8 @@ class tagcn_conv final : public nn::layer<T, Device> {
       : nn::layer<T, Device>(b),
         a_(here().product(a, in, hops)),
         at_(here().transposed_product(a, in, here().input() == nn::layer_input::varying ? hops : 0)) {
-    for (int k = 0; k <= hops; ++k) terms_.push_back({b.glorot("W", {in, out}), b.rows(in), b.rows(in)});
+    for (int k = 0; k <= hops; ++k)
+      terms_.push_back({here().glorot("W", {in, out}), here().rows(in), here().rows(in)});
   }
   void forward(const algebra::operand<T, Device>& h, matrix& z, const nn::pass&) override {
     copy(h, terms_[0].power);

@@ -71,6 +71,9 @@ MAY_FORK = {
     "train/trainer.hpp",
     "train/training.hpp",
 }
+# A rank's blocks, and what devices can do, are asked by verbs: above them there are none.
+LOCAL = re.compile(r"\blocal\s*::\s*(\w+)")
+HIGHEST_LOCAL_FLOOR = FLOORS["algebra"]
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")
 FORBIDDEN = [
     (re.compile(r"\bstd\s*::\s*(cout|cerr|clog)\b"), "the library prints nothing"),
@@ -295,6 +298,9 @@ def check_header(path, text, declared, kernels=frozenset()):
     if FLOORS[folder] > HIGHEST_FORK_FLOOR and path.as_posix() not in MAY_FORK:
         for fork in FORK.finditer(code):
             yield None, line_of(fork.start()), f"{folder} is above floor {HIGHEST_FORK_FLOOR} and asks {fork[1] or fork[2]}"
+    if FLOORS[folder] > HIGHEST_LOCAL_FLOOR and folder != INSTANTIATES:
+        for use in LOCAL.finditer(code):
+            yield None, line_of(use.start()), f"{folder} is above floor {HIGHEST_LOCAL_FLOOR} and names local::{use[1]}"
     if FLOORS[folder] > HIGHEST_VENDOR_FLOOR and folder != INSTANTIATES:
         for place in PLACE.finditer(code):
             yield None, line_of(place.start()), f"{folder} is above floor {HIGHEST_VENDOR_FLOOR} and names the place {place[0]}"

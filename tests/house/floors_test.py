@@ -54,6 +54,7 @@ BAD = [
     ("nn/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\n', "nn is above floor 5 and includes kernels"),
     ("train/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "train is above floor 5 and includes kernels"),
     ("algebra/planted.hpp", HEADER + "inline bool f() { return far_of(q) != nullptr; }\n", "algebra is above floor 2 and asks far_of"),
+    ("nn/planted.hpp", HEADER + "void f(local::head_slice s);\n", "nn is above floor 5 and names local::head_slice"),
     ("nn/planted.hpp", HEADER + "inline bool f() { return m.reproducible(); }\n", "nn is above floor 2 and asks reproducible"),
 ]
 
@@ -97,6 +98,8 @@ GOOD = [
     ("train/planted.hpp", HEADER + "namespace partita::nn::detail {\n}\n"),
     ("nn/planted.hpp", HEADER + "// fill(q, 1)\ninline void f() { fill(y, 1), refill(q, 1); }\n"),
     ("nn/planted.hpp", HEADER + "namespace partita::nn::detail { void own(); }\ninline void f() { detail::own(); }\n"),
+    ("algebra/planted.hpp", HEADER + "void f(local::head_slice s);\n"),
+    ("nn/planted.hpp", HEADER + "// local::head_slice\nvoid f(int local);\n"),
     ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n#include "partita/version.hpp"\n'),
     ("version.hpp", HEADER + "namespace partita::version {}\n"),
 ]

@@ -61,7 +61,7 @@ TOGETHER = {
     "algebra/row_products.cpp": "algebra/operand local/row_products matrix/sparse_rows",
     "algebra/max_aggregate.cpp": "algebra/exact_max_gradient transfer/halo",
     "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
-    "nn/attention.cpp": "nn/owners_attention nn/tiled_attention algebra/coefficient_gradient algebra/neighbour_rows algebra/ordered_attention train/summary transfer/layout_change",
+    "algebra/attention.cpp": "algebra/coefficient_gradient algebra/neighbour_rows train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/builder",
     "nn/layer.cpp": "nn/recorded_plans nn/input_product",
     "nn/decoupled.cpp": "algebra/chunked_hops",
@@ -72,7 +72,8 @@ TOGETHER = {
     "graph/matrix_entries.cpp": "graph/duplicate_edges graph/features transfer/entry_rows",
     "train/checkpoint.cpp": "train/training_state",
     "train/embedding.cpp": "train/input_gradient",
-    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
+    "train/finite.cpp": "algebra/finite",
+    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler sampling/block_operator",
     "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/model_file.cpp": "train/make_training train/predictor",

@@ -125,10 +125,11 @@ class in_order final : public layer {
   matrix ah_, scratch_;
 };
 
-/// A layer that asks the model's builder, not its own.
+/// A layer that asks the model's builder, not its own, or its own without having one.
 class careless final : public layer {
  public:
   careless(const graph& a, const host_builder& b) : product_(b.product(a, 3)) {}
+  explicit careless(const graph& a) : product_(here().product(a, 3)) {}
   void forward(const operand&, matrix&, const nn::pass&) override {}
   void backward(const operand&, const matrix&, matrix*) override {}
   global_index width() const override { return 3; }
@@ -200,6 +201,7 @@ TEST_CASE("a plan from the builder of a model, which no layer would count, is re
   const graph a = graph_on(alone(), row_1d);
   const host_builder b(a);
   expect_error<error>("handed out by the builder of a layer", [&] { careless(a, b); });
+  expect_error<error>("must construct its base", [&] { careless{a}; });
 }
 
 TEST_CASE("A H of a constant H is computed once, and is neither predicted nor received again") {

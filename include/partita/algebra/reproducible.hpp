@@ -10,7 +10,7 @@
 #include "partita/algebra/exact_product.hpp"
 #include "partita/algebra/exact_row_sums.hpp"
 #include "partita/algebra/exact_sums.hpp"
-#include "partita/algebra/ordered_attention.hpp"
+#include "partita/algebra/attention/ordered.hpp"
 
 namespace partita {
 

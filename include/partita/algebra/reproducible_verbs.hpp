@@ -68,7 +68,7 @@ class list_sums {
   virtual traffic predicted() = 0;
 };
 
-/// A way to compute an attention, as nn::attention says.
+/// A way to compute an attention, as attention says.
 template <class T, class Device>
 class attention_way {
  public:

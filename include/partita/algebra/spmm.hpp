@@ -33,6 +33,10 @@ template <class T, layout A, class Device>
 
 namespace algebra {
 
+/// Whether an A of T multiplies an X of base::bfloat16 on this device.
+template <class T, class Device>
+inline constexpr bool multiplies_bfloat16 = std::is_same_v<T, float>&& local::multiplies_bfloat16<Device>;
+
 /// The layout in which A multiplies X: X's own if A can multiply it in place, else A's operand layout. Throws
 /// shape_error.
 template <class T, layout A, class Device>
@@ -64,7 +68,7 @@ class spmm_plan {
   static_assert(std::is_same_v<Stored, T> ||
                     (std::is_same_v<T, float> && std::is_same_v<Stored, base::bfloat16>),
                 "X of a product has the numbers of A, or is of bfloat16 for an A of float");
-  static_assert(std::is_same_v<Stored, T> || local::multiplies_bfloat16<Device>,
+  static_assert(std::is_same_v<Stored, T> || algebra::multiplies_bfloat16<T, Device>,
                 "products with an X of bfloat16 are for the host");
 
  public:

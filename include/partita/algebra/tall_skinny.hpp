@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/algebra/finite.hpp"
 #include "partita/algebra/gram.hpp"
 #include "partita/algebra/sum_along.hpp"
 #include "partita/local/lapack/small.hpp"
@@ -42,12 +43,6 @@ std::vector<T> values_of(const dense<T, L, Device>& x) {
 template <class T, layout L, class Device>
 dense<T, L, Device> shaped_like(const dense<T, L, Device>& x) {
   return {x.mesh(), x.layout(), x.row_blocking(), x.col_blocking()};
-}
-
-template <class Range>
-bool all_finite(const Range& values) {
-  return std::find_if_not(values.begin(), values.end(), [](auto v) { return std::isfinite(v); }) ==
-         values.end();
 }
 
 /// sqrt(sum of (x(i, j) - shift delta(i, j))^2).

@@ -15,7 +15,7 @@
   PREFIX template class algebra::detail::exact_product<T, host>; \
   PREFIX template class algebra::exact_row_sums<T, host>;        \
   PREFIX template class algebra::ordered_attention<T, host>;     \
-  PREFIX template class nn::attention<T, host>;                  \
+  PREFIX template class algebra::attention<T, host>;             \
   PREFIX template class nn::parameters<T, host>;                 \
   PREFIX template class nn::builder<T, host>;                    \
   PREFIX template class nn::optimizer<T, host>;                  \

@@ -101,7 +101,7 @@ std::shared_ptr<graph_product<T, Device>> make_product(const sparse<T, dynamic_l
                                                        operand_format operands) {
   if (operands == operand_format::own)
     return std::make_shared<planned_product<T, Device>>(a, columns, options);
-  if constexpr (std::is_same_v<T, float> && local::multiplies_bfloat16<Device>)
+  if constexpr (algebra::multiplies_bfloat16<T, Device>)
     return std::make_shared<rounded_product<T, Device>>(a, columns, options);
   base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
 }

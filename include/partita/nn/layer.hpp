@@ -80,8 +80,12 @@ class layer {
   traffic predicted_forward() const { return here_ ? here_->plans()->predicted(false) : traffic{}; }
 
  protected:
-  /// The builder of this layer. Only for layers constructed with layer(b).
-  const builder<T, Device>& here() const { return *here_; }
+  /// The builder of this layer. Throws error in a layer that was not constructed with layer(b).
+  const builder<T, Device>& here() const {
+    if (!here_)
+      throw error("a layer that asks here() must construct its base with its builder b, as in nn::layer(b)");
+    return *here_;
+  }
   /// Whether backward computes dh. Throws error where it is to, and the input needed none when the layer was
   /// constructed.
   bool wants(const matrix* dh) const {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "partita/algebra/operand.hpp"
-#include "partita/sampling/block.hpp"
-#include "partita/train/block_operators.hpp"
+#include "partita/sampling/block_operator.hpp"
 #include "partita/transfer/gather_rows.hpp"
 
 namespace partita::nn {

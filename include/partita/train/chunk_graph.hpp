@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "partita/base/function.hpp"
+#include "partita/sampling/block_operator.hpp"
 #include "partita/sampling/graph.hpp"
-#include "partita/train/block_operators.hpp"
 #include "partita/train/chunks.hpp"
 #include "partita/transfer/gather_rows.hpp"
 

@@ -2,46 +2,31 @@
 #pragma once
 /// Whether what is trained still consists of finite numbers.
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
+#include "partita/algebra/finite.hpp"
 #include "partita/nn/optimizer.hpp"
 #include "partita/train/options.hpp"
 #include "partita/train/state_dict.hpp"
 
 namespace partita::nn::detail {
 
-/// Without an early end, so that it is vectorised.
-template <class T>
-bool all_finite(std::span<const T> values) {
-  bool bad = false;
-  for (const T x : values) bad |= !(std::abs(x) <= std::numeric_limits<T>::max());
-  return !bad;
-}
-
-/// The same of this rank's block.
-template <class Matrix>
-bool is_finite(Matrix& x) {
-  using T = std::remove_const_t<typename decltype(x.values())::element_type>;
-  return local::read_on_host(x.mesh().queue(), std::span<const T>(x.values()), all_finite<T>);
-}
-
 /// After a step: what of these parameters is not finite here, such as "the gradient of layer 1 weight"; empty
 /// where all is. A gradient that is not finite leaves its trace in the second moment or the value, and one of
 /// an embedding in the gradients of the layer that reads it. Local.
 template <class T, class Device>
 std::string not_finite_in(parameters<T, Device>& set, nn::optimizer<T, Device>& optimizer) {
-  if (is_finite(set.values()) && is_finite(optimizer.state_of(set).second_moment)) return {};
+  if (algebra::is_finite(set.values()) && algebra::is_finite(optimizer.state_of(set).second_moment))
+    return {};
   for (auto& p : set.list())
-    if (!is_finite(p.gradient())) return "the gradient of " + p.name();
+    if (!algebra::is_finite(p.gradient())) return "the gradient of " + p.name();
   for (auto& p : set.list())
-    if (!is_finite(p.value())) return "the parameter " + p.name();
+    if (!algebra::is_finite(p.value())) return "the parameter " + p.name();
   return "the optimiser's mean of squared gradients";
 }
 
@@ -77,7 +62,7 @@ inline void require_finite(const epoch_report& report, const std::string& name) 
 /// Throws input_error that names the first of these values that is not finite.
 template <class T>
 void require_finite(std::span<const T> values, std::string_view file, std::string_view of) {
-  if (!all_finite(values))
+  if (!algebra::all_finite(values))
     base::throw_error<input_error>({file, ": ", of, " has a value that is not a finite number"});
 }
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "partita/train/block_operators.hpp"
+#include "partita/sampling/block_operator.hpp"
 #include "partita/train/model_outline.hpp"
 #include "partita/train/summary.hpp"
 

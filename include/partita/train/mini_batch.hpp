@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "partita/sampling/block_operator.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/train/batch_input.hpp"
 #include "partita/train/batch_order.hpp"
@@ -13,6 +14,16 @@
 #include "partita/train/objective.hpp"
 
 namespace partita::nn {
+
+/// Sampled blocks as the matrices of all layers. Local; no communication.
+template <class T, class Device>
+graph_of_layers<T, Device> block_operators(const mesh<Device>& alone,
+                                           const std::vector<sampling::block<T>>& blocks,
+                                           bool stores_transpose) {
+  std::vector<sparse<T, dynamic_layout, Device>> matrices;
+  for (const sampling::block<T>& b : blocks) matrices.push_back(block_operator(alone, b, stores_transpose));
+  return graph_of_layers<T, Device>(std::move(matrices));
+}
 
 /// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
 /// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.

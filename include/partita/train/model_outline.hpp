@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/comm/self.hpp"
-#include "partita/train/block_operators.hpp"
+#include "partita/sampling/block_operator.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita::nn {

@@ -134,7 +134,7 @@ void add_model(const named_model<T, Device>& model) {
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
   if (options.operands == operand_format::own) return;
-  if (!std::is_same_v<T, float> || !local::multiplies_bfloat16<Device>)
+  if (!algebra::multiplies_bfloat16<T, Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
   if (!model.rounds_operands())
     base::throw_error<error>({"model ", model.title(),

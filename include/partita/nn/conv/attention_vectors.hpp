@@ -2,8 +2,8 @@
 #pragma once
 /// Attention scalars computed with learned vectors.
 
+#include "partita/algebra/attention/attention.hpp"
 #include "partita/nn/activation.hpp"
-#include "partita/nn/attention.hpp"
 
 namespace partita::nn {
 
@@ -53,7 +53,7 @@ class attention_vectors {
   using matrix = dense<T, vertex_rows, Device>;
 
   /// Parameters "asrc" and "adst"; `rows`: those of X.
-  attention_vectors(const attention_shape& shape, const blocking& rows, const builder<T, Device>& b)
+  attention_vectors(const algebra::attention_shape& shape, const blocking& rows, const builder<T, Device>& b)
       : place_{shape.heads, shape.width, shape.averaged},
         source_(b.glorot("asrc", {shape.heads, shape.width})),
         target_(b.glorot("adst", {shape.heads, shape.width})),

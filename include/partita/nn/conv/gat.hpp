@@ -18,7 +18,7 @@ struct attention_heads {
 /// is the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width), a_src
 /// and a_dst (heads x width), Z (n x out), out = heads width, or width if averaged.
 ///
-/// What travels: see attention. Throws shape_error when the heads do not divide `out`.
+/// What travels: see algebra::attention. Throws shape_error when the heads do not divide `out`.
 template <class T, class Device>
 class gat_conv final : public layer<T, Device> {
  public:
@@ -32,8 +32,8 @@ class gat_conv final : public layer<T, Device> {
         weight_(b.glorot("W", {in, shape_.columns()})),
         vectors_(shape_, a.col_blocking(), b),
         bias_(b.filled("b", {1, out})),
-        attention_(this->here().template plan<attention<T, Device>>({}, a, shape_, b.options().products,
-                                                                    b.options().coefficients)),
+        attention_(this->here().template plan<algebra::attention<T, Device>>(
+            {}, a, shape_, b.options().products, b.options().coefficients)),
         x_(b.rows(a.col_blocking(), shape_.columns())),
         y_(b.rows(a.row_blocking(), shape_.columns())),
         dx_(b.rows(a.col_blocking(), shape_.columns())) {
@@ -70,12 +70,12 @@ class gat_conv final : public layer<T, Device> {
     return base::to_local(heads.averaged ? out : out / heads.count, "the width of a head");
   }
 
-  attention_shape shape_;
+  algebra::attention_shape shape_;
   dropout dropout_;  ///< of the coefficients
   parameter<T, Device>& weight_;
   attention_vectors<T, Device> vectors_;
   parameter<T, Device>& bias_;
-  std::shared_ptr<attention<T, Device>> attention_;
+  std::shared_ptr<algebra::attention<T, Device>> attention_;
   matrix x_, y_, dx_;
   std::optional<dense<T, replicated, Device>> average_;
 };
@@ -83,7 +83,7 @@ class gat_conv final : public layer<T, Device> {
 /// Z_k = alpha Z_(k-1), k = 1..K, Z_0 = H, alpha_uv the mean over the heads of the softmax over u of
 /// leaky(0.2)(a_src . H_u + a_dst . H_v); Z = Z_K (all n x width; a_src, a_dst heads x width).
 ///
-/// What travels: see attention.
+/// What travels: see algebra::attention.
 template <class T, class Device>
 class gat_propagation final : public layer<T, Device> {
  public:
@@ -98,8 +98,8 @@ class gat_propagation final : public layer<T, Device> {
                .hops = hops},
         dropout_(b.options().dropout, b, b.next_attention()),
         vectors_(shape_, a.col_blocking(), b),
-        attention_(this->here().template plan<attention<T, Device>>({}, a, shape_, b.options().products,
-                                                                    b.options().coefficients)),
+        attention_(this->here().template plan<algebra::attention<T, Device>>(
+            {}, a, shape_, b.options().products, b.options().coefficients)),
         scratch_(b.rows(width)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
@@ -115,10 +115,10 @@ class gat_propagation final : public layer<T, Device> {
   global_index width() const override { return shape_.width; }
 
  private:
-  attention_shape shape_;
+  algebra::attention_shape shape_;
   dropout dropout_;
   attention_vectors<T, Device> vectors_;
-  std::shared_ptr<attention<T, Device>> attention_;
+  std::shared_ptr<algebra::attention<T, Device>> attention_;
   matrix scratch_;
   algebra::dense_operand<T, Device> written_out_;
   const matrix* x_ = nullptr;

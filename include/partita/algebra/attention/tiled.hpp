@@ -13,7 +13,7 @@
 #include "partita/algebra/sddmm.hpp"
 #include "partita/transfer/edge_redistribution.hpp"
 
-namespace partita::nn {
+namespace partita::algebra {
 
 /// Parameters of an attention.
 struct attention_shape {
@@ -23,25 +23,24 @@ struct attention_shape {
   int hops = 1;           ///< number of hops with the same coefficients
   double slope = 0.2;     ///< slope of the leaky ReLU
 
-  algebra::score_shape scores() const { return {heads, averaged, slope}; }
+  score_shape scores() const { return {heads, averaged, slope}; }
   global_index columns() const { return averaged ? width : global_index{heads} * width; }
   local_index values_of_edge() const { return averaged ? 1 : heads; }
 };
 
 namespace detail {
 
-/// nn::attention in the policy's layout.
+/// attention in the policy's layout.
 template <class T, class Device>
-class tiled_attention final : public algebra::attention_way<T, Device> {
+class tiled_attention final : public attention_way<T, Device> {
  public:
-  using typename algebra::attention_way<T, Device>::matrix;
+  using typename attention_way<T, Device>::matrix;
 
   tiled_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
-                  const attention_shape& shape, spmm_options options, algebra::coefficient_gradient form)
+                  const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        product_(a, algebra::multiplied_layout(a, vertex_rows), features_, shape.values_of_edge(),
-                 options.rows),
-        transposed_product_(transposed(a).stored_for("attention"), algebra::multiplied_layout(a, vertex_rows),
+        product_(a, multiplied_layout(a, vertex_rows), features_, shape.values_of_edge(), options.rows),
+        transposed_product_(transposed(a).stored_for("attention"), multiplied_layout(a, vertex_rows),
                             features_, shape.values_of_edge(), options.rows),
         scores_(a, rows, shape.scores(), product_.heads_here()),
         scores_gradient_(rows, shape.scores()),
@@ -50,16 +49,16 @@ class tiled_attention final : public algebra::attention_way<T, Device> {
         own_gradient_(a.mesh().queue(),
                       rows.own_columns().size() * static_cast<std::size_t>(shape.values_of_edge())),
         change_(a.mesh(), a.col_blocking(), a.row_blocking(), features_, vertex_rows,
-                algebra::multiplied_layout(a, vertex_rows)) {
+                multiplied_layout(a, vertex_rows)) {
     const auto add_block = [&](auto& to) {
-      to.emplace_back(a.mesh(), algebra::multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
+      to.emplace_back(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
     };
     for (int k = 1; k < shape.hops; ++k) add_block(between_);
     if (change_.travels() || shape.hops > 1)
       for (int i = 0; i < 2; ++i) add_block(gradients_);
     if (change_.travels()) {
-      inner_x_.emplace(a.mesh(), algebra::multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
-      inner_y_.emplace(a.mesh(), algebra::multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
+      inner_x_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
+      inner_y_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
     }
     sddmm_plan<T, Device> sample(product_);
     const axis_set slices = sample.summed_axes();
@@ -94,8 +93,8 @@ class tiled_attention final : public algebra::attention_way<T, Device> {
     scores_gradient_(scores_, own_gradient_.span(), transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
   }
 
-  algebra::coefficient_gradient form() const override {
-    return by_edges_ ? algebra::coefficient_gradient::edges : algebra::coefficient_gradient::rows;
+  coefficient_gradient form() const override {
+    return by_edges_ ? coefficient_gradient::edges : coefficient_gradient::rows;
   }
 
   traffic predicted() const override {
@@ -127,13 +126,12 @@ class tiled_attention final : public algebra::attention_way<T, Device> {
   };
 
   bool prefers_edges(const mesh<Device>& m, const edge_gradient& edges, global_index needed,
-                     algebra::coefficient_gradient form) const {
-    if (hops() > 1 && form == algebra::coefficient_gradient::rows)
+                     coefficient_gradient form) const {
+    if (hops() > 1 && form == coefficient_gradient::rows)
       throw error(
           "an attention of several hops cannot gather rows for the gradient of its coefficients: "
           "coefficient_gradient::rows is for one hop");
-    if (hops() > 1 || form != algebra::coefficient_gradient::automatic)
-      return form != algebra::coefficient_gradient::rows;
+    if (hops() > 1 || form != coefficient_gradient::automatic) return form != coefficient_gradient::rows;
     const global_index products = predicted_products().words;
     global_index elements[] = {products + edges.predicted(hops()).words,
                                products + needed * features_.size()};
@@ -178,8 +176,8 @@ class tiled_attention final : public algebra::attention_way<T, Device> {
 
   blocking features_;
   edge_spmm_plan<T, Device> product_, transposed_product_;
-  algebra::edge_scores<T, Device> scores_;
-  algebra::edge_scores_gradient<T, Device> scores_gradient_;
+  edge_scores<T, Device> scores_;
+  edge_scores_gradient<T, Device> scores_gradient_;
   edge_matrix<T, Device> alpha_;             ///< later the contributions to its gradient
   edge_matrix<T, Device> transposed_alpha_;  ///< later the coefficients of the in-edges of own vertices
   buffer<T, Device> own_gradient_;           ///< of the coefficients of these in-edges
@@ -188,9 +186,9 @@ class tiled_attention final : public algebra::attention_way<T, Device> {
   std::deque<block> gradients_;
   std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, if redistributed
   std::optional<edge_gradient> by_edges_;
-  std::optional<algebra::in_edge_sddmm_plan<T, Device>> by_rows_;
+  std::optional<in_edge_sddmm_plan<T, Device>> by_rows_;
 };
 
 }  // namespace detail
 
-}  // namespace partita::nn
+}  // namespace partita::algebra

@@ -4,11 +4,11 @@
 
 #include <memory>
 
+#include "partita/algebra/attention/owners.hpp"
+#include "partita/algebra/attention/tiled.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
-#include "partita/nn/owners_attention.hpp"
-#include "partita/nn/tiled_attention.hpp"
 
-namespace partita::nn {
+namespace partita::algebra {
 
 namespace detail {
 
@@ -16,7 +16,7 @@ namespace detail {
 template <class T, class Device>
 bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
                   const blocking& features) {
-  const layout l = algebra::multiplied_layout(a, vertex_rows);
+  const layout l = multiplied_layout(a, vertex_rows);
   const axis_set sharing = l.cols - a.layout().cols;
   global_index heads = 0;
   for (int k = 0; k < a.mesh().shape().size(sharing); ++k)
@@ -39,23 +39,23 @@ bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const transfer
     return m.world().all_reduce(way.predicted().words + way.coefficients(), reduction::max);
   };
   const global_index in_layout =
-      cost_of(tiled_attention<T, Device>(a, rows, shape, options, algebra::coefficient_gradient::automatic));
+      cost_of(tiled_attention<T, Device>(a, rows, shape, options, coefficient_gradient::automatic));
   return cost_of(owners_attention<T, Device>(a, rows, shape, options)) < in_layout;
 }
 
 /// The way of an attention on a device.
 template <class T, class Device>
-std::unique_ptr<algebra::attention_way<T, Device>> make_attention_way(
-    const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape, const spmm_options& options,
-    algebra::coefficient_gradient form) {
-  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(a.mesh()))
+std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
+                                                             const attention_shape& shape,
+                                                             const spmm_options& options,
+                                                             coefficient_gradient form) {
+  if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh()))
     return verbs->make_attention(a, shape.scores(), shape.width, shape.hops);
   const transfer::in_edges<T, Device> rows(a);
   const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
-  if (is_block && form == algebra::coefficient_gradient::owners)
-    form = algebra::coefficient_gradient::automatic;
-  if (form == algebra::coefficient_gradient::owners ||
-      (form == algebra::coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
+  if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
+  if (form == coefficient_gradient::owners ||
+      (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
     return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options);
   return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form);
 }
@@ -81,8 +81,7 @@ class attention {
   /// `a`: the pattern in the policy's layout. On a reproducible mesh `options` and `form` are not used.
   /// Throws error for coefficient_gradient::rows with more than one hop.
   attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-            spmm_options options = {},
-            algebra::coefficient_gradient form = algebra::coefficient_gradient::automatic);
+            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic);
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {});
@@ -92,7 +91,7 @@ class attention {
   const blocking& features() const;
   /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
   /// mesh `rows`.
-  algebra::coefficient_gradient form() const;
+  coefficient_gradient form() const;
   /// What this rank receives in one forward and one backward, in closed form.
   traffic predicted() const;
   /// In one forward.
@@ -102,12 +101,12 @@ class attention {
 
  private:
   blocking features_;
-  std::unique_ptr<algebra::attention_way<T, Device>> way_;
+  std::unique_ptr<attention_way<T, Device>> way_;
 };
 
 template <class T, class Device>
 attention<T, Device>::attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-                                spmm_options options, algebra::coefficient_gradient form)
+                                spmm_options options, coefficient_gradient form)
     : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
       way_(detail::make_attention_way(a, shape, options, form)) {}
 
@@ -128,7 +127,7 @@ const blocking& attention<T, Device>::features() const {
 }
 
 template <class T, class Device>
-algebra::coefficient_gradient attention<T, Device>::form() const {
+coefficient_gradient attention<T, Device>::form() const {
   return way_->form();
 }
 
@@ -147,4 +146,4 @@ global_index attention<T, Device>::coefficients() const {
   return way_->coefficients();
 }
 
-}  // namespace partita::nn
+}  // namespace partita::algebra

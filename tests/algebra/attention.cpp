@@ -12,7 +12,7 @@
 namespace test_attention {
 
 using namespace partita;
-using nn::attention, nn::attention_shape;
+using algebra::attention, algebra::attention_shape;
 using namespace test_support;
 
 using matrix = dense<double, vertex_rows, host>;

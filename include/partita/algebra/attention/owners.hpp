@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "partita/nn/tiled_attention.hpp"
+#include "partita/algebra/attention/tiled.hpp"
 #include "partita/transfer/distribute.hpp"
 
-namespace partita::nn::detail {
+namespace partita::algebra::detail {
 
 /// The pattern of A in whole rows, those of its vertices on each rank: row_1d on a mesh of all ranks in one
 /// line, on which matrices in vertex_rows have the blocks that they have on the mesh of A.
@@ -29,12 +29,12 @@ sparse<T, dynamic_layout, Device> pattern_of_owners(const transfer::in_edges<T, 
                     transfer::sharing::trusted);
 }
 
-/// nn::attention in whole rows of own vertices: each coefficient is computed by one rank, and no edge value
+/// attention in whole rows of own vertices: each coefficient is computed by one rank, and no edge value
 /// travels, but rows of X and of dY do.
 template <class T, class Device>
-class owners_attention final : public algebra::attention_way<T, Device> {
+class owners_attention final : public attention_way<T, Device> {
  public:
-  using typename algebra::attention_way<T, Device>::matrix;
+  using typename attention_way<T, Device>::matrix;
 
   owners_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                    const attention_shape& shape, spmm_options options)
@@ -42,7 +42,7 @@ class owners_attention final : public algebra::attention_way<T, Device> {
         features_(columns(shape.columns())),
         scores_(columns(2 * shape.heads)),
         inner_(pattern_, transfer::in_edges<T, Device>(pattern_), shape, options,
-               algebra::coefficient_gradient::automatic) {}
+               coefficient_gradient::automatic) {}
 
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
     matrix to = in_line(y, features_);
@@ -53,7 +53,7 @@ class owners_attention final : public algebra::attention_way<T, Device> {
     inner_.backward(in_line(x, features_), in_line(dy, features_), to, of_scores);  // (n/P, w)
   }
 
-  algebra::coefficient_gradient form() const override { return algebra::coefficient_gradient::owners; }
+  coefficient_gradient form() const override { return coefficient_gradient::owners; }
   traffic predicted() const override { return inner_.predicted(); }
   traffic predicted_forward() const override { return inner_.predicted_forward(); }
   global_index coefficients() const override { return inner_.coefficients(); }
@@ -73,4 +73,4 @@ class owners_attention final : public algebra::attention_way<T, Device> {
   tiled_attention<T, Device> inner_;
 };
 
-}  // namespace partita::nn::detail
+}  // namespace partita::algebra::detail

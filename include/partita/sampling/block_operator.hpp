@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Blocks of sampled neighbours as the sparse matrices of layers.
+/// Blocks of sampled neighbours as sparse matrices.
 
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "partita/nn/model.hpp"
+#include "partita/matrix/sparse.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/sampling/block.hpp"
 
-namespace partita::nn {
+namespace partita::sampling {
 
 namespace detail {
 
@@ -19,7 +20,7 @@ struct stored_block {
   buffer<local_index, Device> offsets, columns;
   buffer<T, Device> values;
 
-  stored_block(const device_queue<Device>& q, const sampling::block<T>& b)
+  stored_block(const device_queue<Device>& q, const block<T>& b)
       : offsets(q, b.offsets.size()), columns(q, b.columns.size()), values(q, b.values.size()) {
     copy(q, std::span<const local_index>(b.offsets), offsets.span());
     copy(q, std::span<const local_index>(b.columns), columns.span());
@@ -34,9 +35,9 @@ struct stored_block {
 
 /// B^T. Local; no communication.
 template <class T>
-sampling::block<T> transposed_block(const sampling::block<T>& b) {
-  sampling::block<T> t{b.cols, b.rows, std::vector<local_index>(static_cast<std::size_t>(b.cols) + 1, 0),
-                       std::vector<local_index>(b.columns.size()), std::vector<T>(b.values.size())};
+block<T> transposed_block(const block<T>& b) {
+  block<T> t{b.cols, b.rows, std::vector<local_index>(static_cast<std::size_t>(b.cols) + 1, 0),
+             std::vector<local_index>(b.columns.size()), std::vector<T>(b.values.size())};
   for (const local_index c : b.columns) ++t.offsets[static_cast<std::size_t>(c) + 1];
   for (std::size_t c = 0; c + 1 < t.offsets.size(); ++c) t.offsets[c + 1] += t.offsets[c];
   std::vector<local_index> next(t.offsets.begin(), t.offsets.end() - 1);
@@ -53,7 +54,7 @@ sampling::block<T> transposed_block(const sampling::block<T>& b) {
 /// The block (rows x cols) as a sparse matrix on a mesh of one rank, in the memory of its device. Its
 /// transpose is stored only where layers work on the entries of A^T. Local; no communication.
 template <class T, class Device>
-sparse<T, dynamic_layout, Device> block_operator(const mesh<Device>& alone, const sampling::block<T>& b,
+sparse<T, dynamic_layout, Device> block_operator(const mesh<Device>& alone, const block<T>& b,
                                                  bool stores_transpose) {
   using stored = detail::stored_block<T, Device>;
   const auto cut = [&](local_index n) { return blocking::even(n, alone.shape(), nesting::rows); };
@@ -65,14 +66,4 @@ sparse<T, dynamic_layout, Device> block_operator(const mesh<Device>& alone, cons
       stored::arrays(std::make_shared<const stored>(alone.queue(), b)), std::move(transpose));
 }
 
-/// The matrices of all layers.
-template <class T, class Device>
-graph_of_layers<T, Device> block_operators(const mesh<Device>& alone,
-                                           const std::vector<sampling::block<T>>& blocks,
-                                           bool stores_transpose) {
-  std::vector<sparse<T, dynamic_layout, Device>> matrices;
-  for (const sampling::block<T>& b : blocks) matrices.push_back(block_operator(alone, b, stores_transpose));
-  return graph_of_layers<T, Device>(std::move(matrices));
-}
-
-}  // namespace partita::nn
+}  // namespace partita::sampling

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Whether numbers are finite.
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "partita/matrix/dense.hpp"
+#include "partita/memory/out_of_core.hpp"
+
+namespace partita::algebra {
+
+/// Whether none of a range of values is infinite or not a number. Without an early end, so that it is
+/// vectorised. Local; no communication.
+template <class Range>
+bool all_finite(const Range& values) {
+  bool bad = false;
+  for (const auto x : values) bad |= !(std::abs(x) <= std::numeric_limits<decltype(x)>::max());
+  return !bad;
+}
+
+/// The same of this rank's block of x. Local; no communication.
+template <class T, layout L, class Device>
+bool is_finite(dense<T, L, Device>& x) {
+  return local::read_on_host(x.mesh().queue(), std::span<const T>(x.values()),
+                             [](std::span<const T> values) { return all_finite(values); });
+}
+
+}  // namespace partita::algebra
