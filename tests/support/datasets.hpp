@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A small directed weighted graph with features and labels, as functions of the vertex.
+#include <limits>
+
 #include "partita/base/random.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/labelled_graph.hpp"
@@ -39,6 +41,20 @@ inline partita::io::dataset with_several_labels(partita::io::dataset d) {
   for (partita::global_index v = 0; v < d.vertices; ++v)
     for (partita::global_index c = 0; c < d.classes; ++c)
       d.label_matrix.push_back(static_cast<std::uint8_t>(partita::base::random_bits(9, v, c) % 3 == 0));
+  return d;
+}
+
+/// The same vertices with three values each, of which one in seven is not known.
+inline partita::io::dataset with_values(partita::io::dataset d) {
+  d.labels = {};
+  d.task = partita::io::task::values;
+  d.classes = 3;
+  std::vector<double> values;
+  for (partita::global_index v = 0; v < d.vertices; ++v)
+    for (partita::global_index c = 0; c < d.classes; ++c)
+      values.push_back((3 * v + c) % 7 == 5 ? std::numeric_limits<double>::quiet_NaN()
+                                            : 4 * partita::base::random_uniform(11, v, c) - 1);
+  d.values = std::move(values);
   return d;
 }
 
