@@ -6,6 +6,7 @@
 
 #include "laws/training_laws.hpp"
 #include "partita/train/make_training.hpp"
+#include "support/matrices.hpp"
 
 namespace test_train_pytorch {
 
