@@ -139,22 +139,26 @@ TEST_CASE("dataset: weights and several labels") {
 
 TEST_CASE("dataset: labels in a column and in other types, with a line that says how they are read") {
   const small_dataset folder;
+  const auto read = [&](std::optional<io::task> task) {
+    return io::load_dataset(folder.dir, io::vertex_data::features_and_labels, 0, {}, task);
+  };
   const std::string column = "labels.npy is a column: each number in it is the class of a vertex";
   const auto check = [&]<class T>(T none) {
-    constexpr bool floating = std::is_floating_point_v<T>;
+    constexpr bool floating = std::is_floating_point_v<T>;  // otherwise values
     for (const bool squeezed : {false, true}) {
       io::write_npy(folder / "labels.npy",
                     squeezed ? std::vector<global_index>{4, 1} : std::vector<global_index>{4},
                     std::vector<T>{0, 1, none, 1});
-      const io::dataset data = io::load_dataset(folder.dir);
+      const io::dataset data = read(floating ? std::optional(io::task::classes) : std::nullopt);
       CHECK(data.task == io::task::classes);
       CHECK(data.labels == int64s{0, 1, std::is_unsigned_v<T> ? 0 : -1, 1});
       CHECK(data.classes == 2);
-      CHECK(data.notes.size() == (floating ? 1 : 0) + (squeezed ? 1 : 0));
+      CHECK(data.notes.size() == (squeezed ? 1 : 0));
       if (squeezed) CHECK(data.notes.back() == column);
     }
     io::write_npy(folder / "labels.npy", {4, 2}, std::vector<T>{0, 1, 1, 1, 0, 0, 1, 0});
-    CHECK(io::load_dataset(folder.dir).label_matrix == bytes{0, 1, 1, 1, 0, 0, 1, 0});
+    CHECK(read(floating ? std::optional(io::task::labels) : std::nullopt).label_matrix ==
+          bytes{0, 1, 1, 1, 0, 0, 1, 0});
   };
   check(std::int64_t{-1}), check(std::int32_t{-1}), check(std::int16_t{-1}), check(std::int8_t{-1});
   check(std::uint8_t{0}), check(std::uint16_t{0}), check(std::uint32_t{0}), check(std::uint64_t{0});
@@ -253,12 +257,45 @@ TEST_CASE("dataset: labels that cannot be used") {
         "labels.npy: expected a label or a row of labels for each vertex, found the shape 4 x 1 x 1");
   CHECK(labels({}, {0}) ==
         "labels.npy: expected a label or a row of labels for each vertex, found the shape ()");
+  const auto as = [&](std::optional<io::task> task) {
+    return complaint(
+        folder.dir, [&] { io::load_dataset(folder.dir, io::vertex_data::features_and_labels, 0, {}, task); });
+  };
   io::write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0.5, 1});
-  CHECK(folder.complaint() ==
+  CHECK(as(io::task::classes) ==
         "labels.npy: the label of vertex 2 is 0.500000, expected a class, a whole number from 0, or -1 for "
         "none; labels.astype(int64) makes classes of numbers");
   io::write_npy(folder / "labels.npy", {4, 2}, std::vector<float>{0, 1, 0.5, 1, 0, 0, 0, 0});
-  CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 0.500000, expected 0 or 1");
+  CHECK(as(io::task::labels) == "labels.npy: entry 0 of row 1 is 0.500000, expected 0 or 1");
+  CHECK(as(io::task::classes) ==
+        "labels.npy: expected one class for each vertex, found the shape 4 x 2; labels.argmax(1) makes "
+        "classes");
+  io::write_npy(folder / "labels.npy", {4, 2}, std::vector<float>{0, 1, 0, 1, 0, -infinity, 0, 0});
+  CHECK(folder.complaint() ==
+        "labels.npy: value 1 of vertex 2 is -inf, expected a finite number, or nan for none");
+}
+
+TEST_CASE("dataset: floats are values, and other numbers are where that is asked for") {
+  const small_dataset folder;
+  const double nan = std::nan("");
+  io::write_npy(folder / "labels.npy", {4, 2}, std::vector<double>{0.5, 1, nan, 1, 0, -2, 1, 0});
+  const io::dataset data = io::load_dataset(folder.dir);
+  CHECK(data.task == io::task::values);
+  CHECK(data.classes == 2);
+  CHECK(data.values[5] == -2);
+  CHECK(std::isnan(data.values[2]));
+  CHECK(data.labels.empty());
+  CHECK(data.notes ==
+        std::vector<std::string>{"labels.npy holds float64: its numbers are values to be predicted; "
+                                 "labels.astype(int64) makes classes of whole ones"});
+  io::write_npy(folder / "labels.npy", {4}, int64s{7, -1, 3, 9});
+  const auto read = [&](std::optional<io::task> task) {
+    return io::load_dataset(folder.dir, io::vertex_data::features_and_labels, 0, {}, task);
+  };
+  CHECK(read(io::task::values).values == std::vector<double>{7, -1, 3, 9});
+  CHECK(read(io::task::values).classes == 1);
+  io::write_npy(folder / "labels.npy", {4}, int64s{0, 1, 1, 0});
+  CHECK(read(io::task::labels).label_matrix == bytes{0, 1, 1, 0});
 }
 
 TEST_CASE("dataset: splits, edges and weights that cannot be used") {

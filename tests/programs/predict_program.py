@@ -168,6 +168,10 @@ class Predict(ProgramCase):
         self.data = self.data_folder("several", several)
         result = self.train("--model", "gcn")
         self.assertRegex(self.predict("--ranks", "3"), f"micro-F1: .*test {100 * result['test_accuracy']:.1f} %")
+        values = data() | {"labels.npy": npy("d", (N, 2), [number(v, k) / 7 for v in range(N) for k in range(2)])}
+        self.data = self.data_folder("values", values)
+        result = self.train("--model", "gcn")
+        self.assertRegex(self.predict("--ranks", "3"), f"R\\^2: .*test {result['test_accuracy']:.4f}")
         self.data = self.data_folder("untested", data() | {"split.npy": npy("B", (N,), [1 + v % 2 for v in range(N)])})
         self.train("--model", "gcn")
         self.assertIn("test n/a", self.predict())

@@ -374,7 +374,7 @@ class TrainProgram(ProgramCase):
     def test_labels_in_a_column(self):
         vector = self.train(data=self.ring())
         for labels in (ints([0, 1, 0, 1, 0, 1], (6, 1)), npy("|u1", (6, 1), bytes([0, 1] * 3)), floats([0, 1] * 3, (6, 1))):
-            result = self.train(data=self.ring(labels_npy=labels))
+            result = self.train("--task", "classes", data=self.ring(labels_npy=labels))
             self.assertEqual((result["loss"], result["score"]), (vector["loss"], "accuracy"))
             self.assertEqual(result["notes"][-1], "labels.npy is a column: each number in it is the class of a vertex")
         result = self.train(data=self.ring(labels_npy=ints([0, 5, 0, 5, 0, 5], (6,))))
@@ -384,6 +384,44 @@ class TrainProgram(ProgramCase):
         shown = train("--data", several, "--model", "gcn", "--epochs", "2").stdout
         self.assertRegex(shown, "micro-F1: train .*\n(?s:.*)test micro-F1 ")
         self.assertNotIn("accuracy", shown)
+
+    def test_tasks(self):
+        classes = self.train(data=self.ring())
+        self.assertEqual(len(classes["scores"]["test"]["confusion"]), 2)
+        self.assertEqual(classes["scores"]["test"]["accuracy"], classes["test_accuracy"])
+        values = self.ring(labels_npy=floats([0.5, -1, 2, float("nan"), 1, 3], (6,)))
+        for more in ([], ["--batch", "2"], ["--batch", "2", "--scores", "sampled"], ["--ranks", "2", "--stages", "2", "--chunks", "2"]):
+            result = self.train(*more, data=values)
+            self.assertEqual(result["score"], "r_squared")
+            self.assertEqual(set(result["scores"]["val"]), {"rmse", "mae", "r_squared"})
+            self.assertEqual(result["scores"]["train"]["r_squared"], result["train_accuracy"])
+        huber = self.train("--value-loss", "huber", "--huber-delta", "0.5", data=values)
+        self.assertEqual(huber["run"]["options"]["huber-delta"], 0.5)
+        self.assertNotEqual(huber["loss"], self.train(data=values)["loss"])
+        shown = train("--data", values, "--model", "gcn", "--epochs", "2").stdout
+        self.assertRegex(shown, "R\\^2: train .*\n(?s:.*)test R\\^2 (?s:.*)test: RMSE .* MAE ")
+        labels = self.train(data=self.ring(labels_npy=ints([0, 1, 1, 0] * 3, (6, 2))))
+        self.assertEqual(set(labels["scores"]["train"]), {"micro_f1", "roc_auc"})
+
+    def test_class_weights_and_smoothing(self):
+        plain, smooth = self.train(data=self.ring()), self.train("--label-smoothing", "0.2", data=self.ring())
+        self.assertNotEqual(plain["loss"], smooth["loss"])
+        balanced = self.train("--class-weights", "balanced", data=self.ring())
+        given = self.train("--class-weights", balanced["run"]["options"]["class-weights"], data=self.ring())
+        self.assertEqual(given["loss"], balanced["loss"])
+        weights = os.path.join(self.folder, "weights.npy")
+        for numbers, ends in (([1.0, 2.0], None), ([1.0], "weights.npy: holds 1 weights, and the data has 2 classes"),
+                              ([1.0, -2.0], "a class weight is -2.000000, not a finite number of 0 or more")):
+            with open(weights, "wb") as f:
+                f.write(floats(numbers, (len(numbers),)))
+            run = train("--data", self.ring(), "--model", "gcn", "--epochs", "2", "--class-weights", weights)
+            self.assertEqual(run.returncode, 0 if ends is None else 1, run.stderr)
+            if ends:
+                self.assertTrue(run.stderr.rstrip().endswith(ends), run.stderr)
+        values = self.ring(labels_npy=floats([0.5, -1, 2, 0, 1, 3], (6,)))
+        for option in (["--class-weights", "1,2"], ["--label-smoothing", "0.1"], ["--task", "classes"]):
+            self.assertEqual(train("--data", values, "--model", "gcn", *option).returncode, 1)
+        self.assertEqual(train("--data", values, "--model", "gcn", "--huber-delta", "2").returncode, 2)
 
     def test_parts_of_the_split_without_vertices(self):
         nobody = {"validation": [1, 1, 1, 3, 3, 3], "test": [1, 1, 1, 2, 2, 2], "both": [1, 1, 1, 0, 0, 0]}

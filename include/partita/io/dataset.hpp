@@ -201,13 +201,11 @@ class dataset_reader {
     const bool floating = npy_type_name(header.descr).starts_with("float");
     data_.task = asked_.value_or(floating ? task::values : is_column ? task::classes : task::labels);
     if (data_.task == task::classes && !is_column)
-      fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape));
+      fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape) +
+                     "; labels.argmax(1) makes classes");
     if (data_.task == task::values) return read_values(header, name);
     if (data_.task == task::labels) return read_label_matrix(header, name);
     data_.labels = whole_labels(name, header);
-    if (floating)
-      data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
-                            ": each number in it is a class");
     if (header.shape.size() == 2)
       data_.notes.push_back("labels.npy is a column: each number in it is the class of a vertex");
   }
@@ -238,8 +236,8 @@ class dataset_reader {
     data_.values = std::move(all);
     if (!asked_)
       data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
-                            ": each number in it is a value to be predicted; labels.astype(int64) makes "
-                            "classes of whole numbers");
+                            ": its numbers are values to be predicted; labels.astype(int64) makes classes of "
+                            "whole ones");
   }
 
   void read_label_matrix(const npy_header& header, const std::string& name) {
