@@ -85,20 +85,24 @@ class attention {
             spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic);
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {});
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
+    way_->forward(x, scores, y, mask);
+  }
   /// dx and the gradient of the scalars, from dy and the x of the last forward.
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores);
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    way_->backward(x, dy, dx, dscores);
+  }
 
-  const blocking& features() const;
+  const blocking& features() const { return features_; }
   /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
   /// mesh `rows`.
-  coefficient_gradient form() const;
+  coefficient_gradient form() const { return way_->form(); }
   /// What this rank receives in one forward and one backward, in closed form.
-  traffic predicted() const;
+  traffic predicted() const { return way_->predicted(); }
   /// In one forward.
-  traffic predicted_forward() const;
+  traffic predicted_forward() const { return way_->predicted_forward(); }
   /// The coefficients that this rank computes for products in one forward and one backward.
-  global_index coefficients() const;
+  global_index coefficients() const { return way_->coefficients(); }
 
  private:
   blocking features_;
@@ -110,41 +114,5 @@ attention<T, Device>::attention(const sparse<T, dynamic_layout, Device>& a, cons
                                 spmm_options options, coefficient_gradient form)
     : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
       way_(detail::make_attention_way(a, shape, options, form)) {}
-
-template <class T, class Device>
-void attention<T, Device>::forward(const matrix& x, const matrix& scores, matrix& y,
-                                   const dropout_mask& mask) {
-  way_->forward(x, scores, y, mask);
-}
-
-template <class T, class Device>
-void attention<T, Device>::backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
-  way_->backward(x, dy, dx, dscores);
-}
-
-template <class T, class Device>
-const blocking& attention<T, Device>::features() const {
-  return features_;
-}
-
-template <class T, class Device>
-coefficient_gradient attention<T, Device>::form() const {
-  return way_->form();
-}
-
-template <class T, class Device>
-traffic attention<T, Device>::predicted() const {
-  return way_->predicted();
-}
-
-template <class T, class Device>
-traffic attention<T, Device>::predicted_forward() const {
-  return way_->predicted_forward();
-}
-
-template <class T, class Device>
-global_index attention<T, Device>::coefficients() const {
-  return way_->coefficients();
-}
 
 }  // namespace partita::algebra
