@@ -28,36 +28,37 @@ bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_sh
   return heads > shape.values_of_edge();
 }
 
-/// Whether owners_attention has the busiest rank do less: words that it receives, and coefficients that it
-/// computes.
-template <class T, class Device>
-bool owners_have_less(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
-                      const attention_shape& shape, spmm_options options) {
-  const mesh<Device>& m = a.mesh();
-  if (!shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols))) return false;
-  const auto cost_of = [&](const auto& way) {
-    return m.world().all_reduce(way.predicted().words + way.coefficients(), reduction::max);
-  };
-  const global_index in_layout =
-      cost_of(tiled_attention<T, Device>(a, rows, shape, options, coefficient_gradient::automatic));
-  return cost_of(owners_attention<T, Device>(a, rows, shape, options)) < in_layout;
-}
-
-/// The way of an attention on a device.
+/// The way of an attention on a device. Where either of two could be less for the busiest rank, in words that
+/// it receives and coefficients that it computes, one after the other is planned, and asked.
 template <class T, class Device>
 std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
                                                              const attention_shape& shape,
                                                              const spmm_options& options,
                                                              coefficient_gradient form) {
-  if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh()))
+  using way = std::unique_ptr<attention_way<T, Device>>;
+  const mesh<Device>& m = a.mesh();
+  if (const auto* const verbs = reproducible_verbs_of<T>(m))
     return verbs->make_attention(a, shape.scores(), shape.width, shape.hops);
   const transfer::in_edges<T, Device> rows(a);
   const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
   if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
-  if (form == coefficient_gradient::owners ||
-      (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
+  const auto tiled = [&]() -> way {
+    return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form);
+  };
+  const auto of_owners = [&]() -> way {
     return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options);
-  return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form);
+  };
+  if (form == coefficient_gradient::owners) return of_owners();
+  const blocking features = blocking::even(shape.columns(), m.shape(), nesting::cols);
+  if (form != coefficient_gradient::automatic || !shares_heads(a, shape, features)) return tiled();
+  const auto cost_of = [&](const way& w) {
+    return m.world().all_reduce(w->predicted().words + w->coefficients(), reduction::max);
+  };
+  const global_index in_layout = cost_of(tiled());
+  way owners = of_owners();
+  if (cost_of(owners) < in_layout) return owners;
+  owners.reset();
+  return tiled();
 }
 
 }  // namespace detail
@@ -84,20 +85,24 @@ class attention {
             spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic);
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {});
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
+    way_->forward(x, scores, y, mask);
+  }
   /// dx and the gradient of the scalars, from dy and the x of the last forward.
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores);
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    way_->backward(x, dy, dx, dscores);
+  }
 
-  const blocking& features() const;
+  const blocking& features() const { return features_; }
   /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
   /// mesh `rows`.
-  coefficient_gradient form() const;
+  coefficient_gradient form() const { return way_->form(); }
   /// What this rank receives in one forward and one backward, in closed form.
-  traffic predicted() const;
+  traffic predicted() const { return way_->predicted(); }
   /// In one forward.
-  traffic predicted_forward() const;
+  traffic predicted_forward() const { return way_->predicted_forward(); }
   /// The coefficients that this rank computes for products in one forward and one backward.
-  global_index coefficients() const;
+  global_index coefficients() const { return way_->coefficients(); }
 
  private:
   blocking features_;
@@ -109,41 +114,5 @@ attention<T, Device>::attention(const sparse<T, dynamic_layout, Device>& a, cons
                                 spmm_options options, coefficient_gradient form)
     : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
       way_(detail::make_attention_way(a, shape, options, form)) {}
-
-template <class T, class Device>
-void attention<T, Device>::forward(const matrix& x, const matrix& scores, matrix& y,
-                                   const dropout_mask& mask) {
-  way_->forward(x, scores, y, mask);
-}
-
-template <class T, class Device>
-void attention<T, Device>::backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
-  way_->backward(x, dy, dx, dscores);
-}
-
-template <class T, class Device>
-const blocking& attention<T, Device>::features() const {
-  return features_;
-}
-
-template <class T, class Device>
-coefficient_gradient attention<T, Device>::form() const {
-  return way_->form();
-}
-
-template <class T, class Device>
-traffic attention<T, Device>::predicted() const {
-  return way_->predicted();
-}
-
-template <class T, class Device>
-traffic attention<T, Device>::predicted_forward() const {
-  return way_->predicted_forward();
-}
-
-template <class T, class Device>
-global_index attention<T, Device>::coefficients() const {
-  return way_->coefficients();
-}
 
 }  // namespace partita::algebra
