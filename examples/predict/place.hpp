@@ -53,7 +53,8 @@ split_counts predict_in(const partita::mesh<Device>& m, const prediction_task& t
   if (auto* const x = model.embedding()) nn::load_embedding(task.file, *x);
   std::vector<T> logits = model.outputs(false).logits;  // (n, classes), on the first rank
   if (m.rank() != 0) return {};
-  const split_counts counts = task.has_labels ? counts_of(task.data, logits) : split_counts{};
+  split_counts counts;
+  if (task.has_labels) counts = counts_of(task.data, logits);
   write_rows(c.out, std::move(logits), task.data.classes, {});
   return counts;
 }

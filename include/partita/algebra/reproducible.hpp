@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "partita/algebra/attention/ordered.hpp"
 #include "partita/algebra/exact_max_gradient.hpp"
 #include "partita/algebra/exact_product.hpp"
 #include "partita/algebra/exact_row_sums.hpp"
 #include "partita/algebra/exact_sums.hpp"
-#include "partita/algebra/attention/ordered.hpp"
 
 namespace partita {
 

@@ -282,7 +282,7 @@ struct training_result {
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
   std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
   std::vector<comm::ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
-  task_scores scores;       ///< of the model that is kept
+  task_scores scores;                      ///< of the model that is kept
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
   std::optional<far_result> far;  ///< of queues with far memory

@@ -61,7 +61,7 @@ inline double r_squared(const io::dataset& data, io::split_part part,
 /// predictions. Labels: true positives, and false positives and negatives. Values: for each column, the
 /// squared errors.
 struct score_counts {
-  std::vector<double> sums;
+  std::vector<double> sums = {};
   double vertices = 0;
 
   score_counts& operator+=(const score_counts& other) {
@@ -99,7 +99,7 @@ struct part_scores {
 /// Scores over the training, the validation and the test set.
 struct task_scores {
   io::task task = io::task::classes;
-  std::array<part_scores, 3> parts;
+  std::array<part_scores, 3> parts = {};
 };
 
 }  // namespace partita::nn
