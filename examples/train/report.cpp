@@ -278,6 +278,13 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
                                score_text(task, result.test_accuracy_at_best_validation),
                                result.best_validation_epoch)
                  : "");
+  const partita::nn::part_scores& test = result.scores.parts[2];
+  if (task == partita::io::task::values)
+    fmt::print("test: RMSE {:.6g}, MAE {:.6g}\n", test.root_mean_square, test.mean_absolute);
+  else
+    fmt::print("test: {} {}\n", task == partita::io::task::labels ? "area under ROC curves" : "macro-F1",
+               task == partita::io::task::labels ? fmt::format("{:.4f}", test.roc_auc)
+                                                 : score_text(task, test.macro_f1));
   if (result.out_of_patience)
     fmt::print("training ended after epoch {}, as the validation score rose no more; kept is epoch {}\n",
                result.epochs.size(), result.kept_epoch);
