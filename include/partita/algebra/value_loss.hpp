@@ -131,7 +131,8 @@ double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
                   dense<T, vertex_rows, Device>& gradient, const Error& of) {
-  detail::require_same_blocks("value_loss of values and targets", targets, gradient);
+  detail::require_same_blocks("value_loss of values and targets", z, targets);
+  detail::require_same_blocks("value_loss of values and their gradient", z, gradient);
   transform(targets, gradient, detail::counted_target{});
   return value_loss(z, targets, gradient, of, static_cast<double>(sum(gradient)));
 }

@@ -28,21 +28,6 @@ struct mapped_array {
 
 namespace detail {
 
-/// The first bytes of a file; null unless it can be mapped.
-inline std::shared_ptr<const std::byte> mapped_bytes(const std::filesystem::path& path, std::size_t bytes) {
-  const auto opened = std::make_shared<const descriptor>(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
-  struct stat status {};
-  if (opened->number() < 0) return nullptr;
-  const auto file = watch(opened, path);
-  if (::fstat(file->number(), &status) != 0 || static_cast<std::uintmax_t>(status.st_size) < bytes)
-    return nullptr;
-  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number(), 0);
-  if (begin == MAP_FAILED) return nullptr;
-  return {static_cast<const std::byte*>(begin),
-          [begin, bytes, file](const std::byte*) { ::munmap(begin, bytes); }};
-}
-
 /// Unmaps the pages that lie within these bytes, until they are read again.
 inline void forget_pages(const void* begin, std::size_t bytes) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -55,14 +40,26 @@ inline void forget_pages(const void* begin, std::size_t bytes) {
 /// otherwise null.
 inline std::shared_ptr<const std::byte> mapped_file(const std::filesystem::path& path,
                                                     const npy_header& header, npy_type type) {
-  const bool as_stored = header.descr == type.descr || (header.descr == "|b1" && type.bytes == 1);
+  const bool as_stored =
+      (header.descr == type.descr && header.descr[0] != '>') || (header.descr == "|b1" && type.bytes == 1);
   const bool in_order = !header.fortran_order || header.shape.size() < 2;
-  std::error_code status;
-  const std::uintmax_t size = std::filesystem::file_size(path, status);
-  if (!as_stored || !in_order || status || header.data_offset % type.bytes != 0 || header.count() == 0)
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(path, none);
+  if (!as_stored || !in_order || none || header.data_offset % type.bytes != 0 || header.count() == 0)
     return nullptr;
   check_npy_size(header, size - header.data_offset, name_of_file(path));
-  return mapped_bytes(path, header.data_offset + static_cast<std::size_t>(header.count()) * type.bytes);
+  const std::size_t bytes = header.data_offset + static_cast<std::size_t>(header.count()) * type.bytes;
+  const auto opened = std::make_shared<const descriptor>(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  struct stat status {};
+  if (opened->number() < 0) return nullptr;
+  const auto file = watch(opened, path);
+  if (::fstat(file->number(), &status) != 0 || static_cast<std::uintmax_t>(status.st_size) < bytes)
+    return nullptr;
+  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number(), 0);
+  if (begin == MAP_FAILED) return nullptr;
+  return {static_cast<const std::byte*>(begin),
+          [begin, bytes, file](const std::byte*) { ::munmap(begin, bytes); }};
 }
 
 }  // namespace detail

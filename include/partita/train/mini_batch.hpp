@@ -85,7 +85,7 @@ class block_steps {
       weigh(sample.weights, share * labels.weight(), dlogits);
     net.backward(dlogits, input_gradient);
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
-    predicted_ += predicted_run(net);
+    predicted_ += predicted_run(net, labels.set_up_sums());
     return loss;
   }
   /// What this rank receives in the runs since begin, in closed form.
@@ -138,15 +138,17 @@ class block_steps {
         sample.blocks,
         builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows), input_gradient));
   }
-  /// Those of the model, and of the counts of three sets of labels, the grid of the loss and its sum.
-  traffic predicted_run(const model<T, Device>& net) const {
+  /// Those of the model, of the sums of the objective's constructor, of the grid of the loss and of its sum.
+  traffic predicted_run(const model<T, Device>& net, const std::vector<global_index>& set_up_sums) const {
     comm::collective op;
     op.kind = operation::all_reduce;
     const auto reduced = [&](global_index count) {
       op.count = count;
       return received(op, alone_.whole().rank(), alone_.whole().size());
     };
-    return net.predicted() + global_index{4} * reduced(1) + global_index{2} * reduced(2);
+    traffic all = net.predicted() + reduced(1) + global_index{2} * reduced(2);
+    for (const global_index count : set_up_sums) all += reduced(count);
+    return all;
   }
   pass pass_of(const sampling::sample<T>& sample, std::uint64_t step, bool training) {
     if (!training || options_.dropout == 0) return {.training = training, .epoch = step};

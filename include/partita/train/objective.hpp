@@ -76,6 +76,8 @@ class objective {
   /// Vertices in one part of the split, and what the training set weighs; see vertex_weights.
   global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
   double weight() const { return weight_; }
+  /// How many numbers each all-reduce of the constructor had.
+  const std::vector<global_index>& set_up_sums() const { return set_up_sums_; }
   /// Sums from which the score of one part of the split follows, also as sums over parts of its vertices.
   /// What travels: one or two all-reduces of one element; for values, one of an element for each column.
   score_counts counts(const matrix& logits, io::split_part part) {
@@ -171,6 +173,7 @@ class objective {
   void make_weight(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                    VertexOfRow vertex_of) {
     weight_ = static_cast<double>(counted(io::split_part::train));
+    set_up_sums_.assign(3, 1);
     const auto trained = [&](global_index v) {
       return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(io::split_part::train);
     };
@@ -182,6 +185,7 @@ class objective {
         if (const global_index v = vertex_of(i); trained(v))
           numbers[0] += static_cast<global_index>(weights(v));
       m.whole().all_reduce(numbers);
+      set_up_sums_.push_back(1);
       weight_ = static_cast<double>(numbers[0]);
     }
     if (task_ != io::task::classes || (weights.of_classes().empty() && options.label_smoothing == 0)) return;
@@ -190,10 +194,12 @@ class objective {
       return trained(v) ? data.labels[static_cast<std::size_t>(v)] : -1;
     };
     const algebra::target_options how{options.label_smoothing, weights.of_classes()};
+    set_up_sums_.push_back(data.classes);
     weight_ = algebra::weight_of_classes(m, scratch_.row_blocking(), data.classes, label, how);
-    if (weight_ > 0)
-      soft_targets_.emplace(
-          algebra::soft_targets<T>(m, scratch_.row_blocking(), data.classes, label, how));  // (n, classes)
+    if (weight_ == 0) return;
+    set_up_sums_.push_back(data.classes);
+    soft_targets_.emplace(
+        algebra::soft_targets<T>(m, scratch_.row_blocking(), data.classes, label, how));  // (n, classes)
   }
 
   static constexpr std::size_t index(io::split_part part) { return static_cast<std::size_t>(part) - 1; }
@@ -201,6 +207,7 @@ class objective {
   io::task task_;
   value_error error_;
   double huber_delta_, weight_ = 0;
+  std::vector<global_index> set_up_sums_;
   loss_function<T, Device> own_;
   std::vector<global_index> vertices_;  ///< of this rank's rows, for a loss of one's own
   matrix scratch_;
