@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <sys/resource.h>
 #include <utility>
@@ -46,7 +47,11 @@ void give_back_large_blocks() {
 /// Every rank of `world` must call; each checks its share.
 partita::io::dataset load(const command& c, const partita::communicator& world) {
   using partita::io::vertex_data;
-  if (is_built_in(c.data)) return partita::io::karate_club();
+  if (is_built_in(c.data)) {
+    if (!c.task.empty() && c.task != "classes")
+      throw usage_error("--data karate is for --task classes, not " + c.task);
+    return partita::io::karate_club();
+  }
   const vertex_data wanted =
       c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels;
   const bool tells = world.rank() == 0 && !c.quiet;
@@ -92,8 +97,11 @@ void take_loss(command& c, const partita::io::dataset& data) try {
   const nn::field& weights = *std::ranges::find(nn::fields, "class-weights", &nn::field::name);
   if (c.class_weights == "balanced")
     t.class_weights = nn::balanced_class_weights(data);
-  else if (!c.class_weights.empty() && !nn::take(weights, t, c.class_weights))
+  else if (!c.class_weights.empty() && !nn::take(weights, t, c.class_weights)) {
+    if (c.class_weights.find(',') != c.class_weights.npos && !std::filesystem::exists(c.class_weights))
+      throw usage_error("--class-weights " + c.class_weights + " are not numbers of 0 or more");
     t.class_weights = partita::io::read_npy<double>(c.class_weights).values;
+  }
   nn::require_loss(data, t);
 } catch (const partita::error& e) {
   throw usage_error(e.what());

@@ -75,6 +75,9 @@ const std::map<std::string, std::vector<double>> losses{
     {"weights_smoothing",
      {1.2801615277384766, 1.066413267437738, 0.8817425007356379, 0.7254434985155024, 0.6256232501108787,
       0.5724512385545532}},
+    {"zero_weight",
+     {1.3169680172904779, 1.045219698580907, 0.806277873819966, 0.5933586130489332, 0.4268262560957069,
+      0.31350887194699273}},
     {"labels",
      {0.5369624261725102, 0.4899441567397798, 0.44437875834648993, 0.40152932413750225, 0.36507492485059245,
       0.33136411124799253}},
@@ -128,6 +131,7 @@ std::vector<one_run> runs() {
   classes_with("weights_smoothing", [](options& o) {
     o.class_weights = {0.5, 2, 1.25}, o.label_smoothing = 0.1;
   });
+  classes_with("zero_weight", [](options& o) { o.class_weights = {0, 2, 1.25}, o.label_smoothing = 0.1; });
   add("labels", io::task::labels, [](options&) {});
   add("squared", io::task::values, [](options&) {});
   add("absolute", io::task::values, [](options& o) { o.error = nn::value_error::absolute; });
@@ -147,9 +151,11 @@ void check(const host_mesh& m, const one_run& run, const policy& p, mesh_shape i
   }
   training->assign(weights);
   std::vector<double> found;
-  for (const nn::epoch_report& r : training->run().epochs) found.push_back(r.loss);
+  const nn::training_result result = training->run();
+  for (const nn::epoch_report& r : result.epochs) found.push_back(r.loss);
   INFO(run.name, ", policy ", std::string(p.name), ", mesh ", to_string(m.shape()));
   CHECK(largest_difference(found, losses.at(run.name)) <= 1e-9);
+  CHECK(result.words_received.total == result.predicted_words_received.total);
 }
 
 TEST_CASE("whole graphs: the losses of PyTorch under every policy") {

@@ -77,16 +77,12 @@ double weight_of_classes(const mesh<Device>& m, const blocking& rows, global_ind
   return total;
 }
 
-/// The target distributions Q (n x classes) of labels y, with class weights w and smoothing s:
-///   Q(v, c) = ((1 - s) w_y [c = y] + s w_c / classes) / (the sum of w_y over all counted vertices),
-/// and 0 for vertices that are not counted, whose label is -1.
-///
-/// Collective over the mesh. What travels: see class_counts. Throws error for options that do not fit the
-/// classes, and where the weights of all counted vertices are 0.
+/// soft_targets, below, with `total` in place of the sum of weights. Local; no communication. Throws error
+/// for options that do not fit the classes, and where the total is 0.
 template <class T, class Device, class Label>
 dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking& rows, global_index classes,
-                                           Label label, const target_options& how = {}) {
-  const double total = weight_of_classes(m, rows, classes, label, how);
+                                           Label label, const target_options& how, double total) {
+  require_target_options(how, classes);
   const std::vector<double> weights = how.class_weights.empty()
                                           ? std::vector<double>(static_cast<std::size_t>(classes), 1)
                                           : how.class_weights;
@@ -101,6 +97,18 @@ dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking
             (own + how.smoothing * weights[static_cast<std::size_t>(c)] / static_cast<double>(classes)) /
             total);
       });
+}
+
+/// The target distributions Q (n x classes) of labels y, with class weights w and smoothing s:
+///   Q(v, c) = ((1 - s) w_y [c = y] + s w_c / classes) / (the sum of w_y over all counted vertices),
+/// and 0 for vertices that are not counted, whose label is -1.
+///
+/// Collective over the mesh. What travels: see class_counts. Throws error for options that do not fit the
+/// classes, and where the weights of all counted vertices are 0.
+template <class T, class Device, class Label>
+dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking& rows, global_index classes,
+                                           Label label, const target_options& how = {}) {
+  return soft_targets<T>(m, rows, classes, label, how, weight_of_classes(m, rows, classes, label, how));
 }
 
 namespace detail {

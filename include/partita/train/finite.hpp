@@ -48,7 +48,8 @@ inline void report_step(const communicator& world, double seconds, std::string n
 }
 
 /// Throws error, which says what was not finite in an epoch.
-inline void require_finite(const epoch_report& report, const std::string& name) {
+inline void require_finite(const epoch_report& report, const std::string& name,
+                           const training_options& options) {
   if (!std::isfinite(report.loss))
     base::throw_error<error>(
         {name, ": the loss is not finite in epoch ", report.epoch, "; a lower learning rate may help"});
@@ -57,6 +58,10 @@ inline void require_finite(const epoch_report& report, const std::string& name) 
         {name, ": ", report.not_finite, " is not finite in epoch ", report.epoch,
          "; features or weights of edges may be too large or too small for this precision, "
          "or the learning rate too high"});
+  if (options.patience > 0 && report.epoch % options.evaluate_every == 0 &&
+      std::isnan(report.validation_accuracy))
+    base::throw_error<input_error>(
+        {name, ": patience needs a score of the validation set, and epoch ", report.epoch, " has none"});
 }
 
 /// Throws input_error that names the first of these values that is not finite.

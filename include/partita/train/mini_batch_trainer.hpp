@@ -191,12 +191,11 @@ void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, 
   const auto deal = [&](std::span<const global_index> roots) {
     return sampling::shares(sampler_->graph(), roots, how, home_);
   };
-  const auto weigh = [&](std::span<const global_index> roots) { return weights_.of(roots); };
   const auto& o = options_.mini_batch;
   const auto mean = o.sampler == batch_sampler::walks ? batch_mean::of_parts : batch_mean::of_roots;
-  const global_index most = apart_
-                                ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, weigh, to)
-                                : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, weigh, to);
+  const global_index most =
+      apart_ ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, weights_, to)
+             : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, weights_, to);
   result_.most_roots = std::max(result_.most_roots, most);
   to.epoch = epoch;
   to.samples.resize(to.roots.size());

@@ -33,7 +33,7 @@ class objective {
   /// For all vertices. Throws input_error when none is in the training set, and what require_loss throws.
   objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
             const blocking& rows)
-      : objective(m, data, options, rows, [](global_index v) { return v; }) {
+      : objective(m, data, options, rows, true, [](global_index v) { return v; }) {
     if (counted(io::split_part::train) == 0)
       base::throw_error<input_error>({data.name, ": the training set is empty"});
     if (weight_ == 0)
@@ -41,10 +41,11 @@ class objective {
                                       data.task == io::task::values ? "none has a value that is a number"
                                                                     : "their classes have weight 0"});
   }
-  /// For rows that are these vertices, on a mesh of one rank.
+  /// For rows that are these vertices, of a part of a batch, on a mesh of one rank: a loss divides by
+  /// vertex_weights::terms of them.
   objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
             const blocking& rows, std::span<const global_index> vertices)
-      : objective(m, data, options, rows,
+      : objective(m, data, options, rows, false,
                   [=](global_index i) { return vertices[static_cast<std::size_t>(i)]; }) {}
 
   /// From now on the loss is this one. `vertices`: those of all rows; none where these are the vertices'
@@ -73,7 +74,7 @@ class objective {
            : error_ == value_error::huber  ? mean(algebra::huber_error(huber_delta_))
                                            : mean(algebra::squared_error{});
   }
-  /// Vertices in one part of the split, and what the training set weighs; see vertex_weights.
+  /// Vertices in one part of the split, and what a loss divides by.
   global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
   double weight() const { return weight_; }
   /// How many numbers each all-reduce of the constructor had.
@@ -136,7 +137,7 @@ class objective {
   requires std::is_invocable_v<VertexOfRow, global_index> objective(const mesh<Device>& m,
                                                                     const io::dataset& data,
                                                                     const training_options& options,
-                                                                    const blocking& rows,
+                                                                    const blocking& rows, bool whole,
                                                                     VertexOfRow vertex_of)
       : task_(data.task),
         error_(options.error),
@@ -145,7 +146,7 @@ class objective {
     require_loss(data, options);
     for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test})
       make_targets(m, data, part, vertex_of);
-    make_weight(m, data, options, vertex_of);
+    make_weight(m, data, options, whole, vertex_of);
   }
 
   template <class VertexOfRow>
@@ -169,9 +170,10 @@ class objective {
         }));
   }
 
+  /// Of a part of a batch, classes count the same: what they weigh is in vertex_weights of the batch.
   template <class VertexOfRow>
   void make_weight(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                   VertexOfRow vertex_of) {
+                   bool whole, VertexOfRow vertex_of) {
     weight_ = static_cast<double>(counted(io::split_part::train));
     set_up_sums_.assign(3, 1);
     const auto trained = [&](global_index v) {
@@ -194,12 +196,10 @@ class objective {
       return trained(v) ? data.labels[static_cast<std::size_t>(v)] : -1;
     };
     const algebra::target_options how{options.label_smoothing, weights.of_classes()};
-    set_up_sums_.push_back(data.classes);
-    weight_ = algebra::weight_of_classes(m, scratch_.row_blocking(), data.classes, label, how);
+    if (whole) weight_ = algebra::weight_of_classes(m, scratch_.row_blocking(), data.classes, label, how);
     if (weight_ == 0) return;
-    set_up_sums_.push_back(data.classes);
-    soft_targets_.emplace(
-        algebra::soft_targets<T>(m, scratch_.row_blocking(), data.classes, label, how));  // (n, classes)
+    soft_targets_.emplace(algebra::soft_targets<T>(m, scratch_.row_blocking(), data.classes, label, how,
+                                                   weight_));  // (n, classes)
   }
 
   static constexpr std::size_t index(io::split_part part) { return static_cast<std::size_t>(part) - 1; }

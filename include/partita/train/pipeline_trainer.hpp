@@ -102,17 +102,17 @@ class pipeline_trainer final : public training<T, Device> {
   const std::vector<global_index>& vertices() const { return stage_->vertex_of_rows(); }
 
   /// What this rank receives in a steady epoch's step, in closed form; and of that, from other stages.
-  traffic predicted() const override { return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss(); }
+  traffic predicted() const override {
+    return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss_and_norm();
+  }
   traffic boundary() const { return stage_->boundary(); }
 
  private:
   using layers = stage_layers<T, Device>;
   using matrices = typename layers::boundary;
-
   void make_stage(const io::dataset& data, const policy& p);
   bool is_last() const { return stage_->place().is_last(); }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
-
   template <class Work, class Output>
   void all_at_once(int from, int to, const matrices& input, Work work, Output output);
   double forward_backward(int number);
@@ -127,7 +127,6 @@ class pipeline_trainer final : public training<T, Device> {
   void run_exactly(int number);
   pipeline_comparison compare(int number, double loss);
   void update(int number);
-
   double train_epoch(epoch_report& report) override;
   void share(epoch_report& report, double mine) override {
     idle_ += report.seconds - (mine - link_->taken_idle());
@@ -147,6 +146,7 @@ class pipeline_trainer final : public training<T, Device> {
   /// What travels: one number, in an all-reduce between stages.
   double norm_of_gradients() override {
     const double mine = gradient_norm(parameters());
+    const comm::phase_scope phase(mesh_.ledger(), "backward");
     return std::sqrt(link_->ranks().all_reduce(mine * mine));
   }
   /// History is not kept: it becomes that of an exact forward pass with these parameters and the dropout of
@@ -158,7 +158,7 @@ class pipeline_trainer final : public training<T, Device> {
   }
   void observed(const epoch_report& report) override;
   void summarize_run(training_result& result) override;
-  traffic of_loss() const;
+  traffic of_loss_and_norm() const;
 
   std::optional<mesh<Device>> of_stage_;
   std::unique_ptr<pipeline_stage<T, Device>> stage_;
@@ -389,12 +389,12 @@ model_outputs<T> pipeline_trainer<T, Device>::outputs(bool with_hidden) {
 }
 
 template <class T, class Device>
-traffic pipeline_trainer<T, Device>::of_loss() const {
-  if (!is_last()) return {};
-  comm::collective loss;
-  loss.kind = operation::all_reduce;
-  loss.count = 1;
-  return received(loss, of_stage_->rank(), of_stage_->size());
+traffic pipeline_trainer<T, Device>::of_loss_and_norm() const {
+  traffic all = is_last() ? algebra::predicted_sum<double>(*of_stage_, 1) : traffic();
+  comm::collective norm;
+  norm.kind = operation::all_reduce, norm.count = 1;
+  if (options_.clip > 0) all += received(norm, link_->ranks().rank(), link_->ranks().size());
+  return all;
 }
 
 }  // namespace partita::nn

@@ -359,7 +359,7 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
     const epoch_report report = epoch(e);
     if (far != nullptr) of_epoch = far->traffic() - before;
     const bool better = add(report);
-    detail::require_finite(report, name_);
+    detail::require_finite(report, name_, options_);
     if (better && options_.patience > 0) keep();
     if (observe) observe(report);
     observed(report);

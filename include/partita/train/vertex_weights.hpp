@@ -69,6 +69,10 @@ class vertex_weights {
   double of(std::span<const global_index> vertices) const {
     return std::transform_reduce(vertices.begin(), vertices.end(), 0.0, std::plus<>{}, *this);
   }
+  /// How many terms a loss over them has: vertices, or values that are numbers.
+  double terms(std::span<const global_index> vertices) const {
+    return data_.task == io::task::values ? of(vertices) : static_cast<double>(vertices.size());
+  }
 
  private:
   const io::dataset& data_;
