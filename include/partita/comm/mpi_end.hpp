@@ -33,40 +33,13 @@ inline void wait_until_read(int pipe) {
   }
 }
 
-/// With what a rank tells those above it that it reports why the job ends.
-inline constexpr int report_tag = 29467;
-
-/// Whether a lower rank reports, of which this one hears within so many milliseconds.
-inline bool is_reported_below(int milliseconds) {
-  int heard = 0;
-  for (int waited = 0; heard == 0 && waited < milliseconds; ++waited) {
-    MPI_Iprobe(MPI_ANY_SOURCE, report_tag, MPI_COMM_WORLD, &heard, MPI_STATUS_IGNORE);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return heard != 0;
-}
-
-inline void tell_ranks_above(int rank) {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (int above = rank + 1; above < size; ++above) {
-    MPI_Request sent = MPI_REQUEST_NULL;
-    MPI_Isend(nullptr, 0, MPI_BYTE, above, report_tag, MPI_COMM_WORLD, &sent);
-    MPI_Request_free(&sent);
-  }
-}
-
 /// Reports on stderr why this rank failed and aborts the job. An error common to all ranks is reported by the
-/// lowest one: the others delay, and say nothing when they hear of it.
+/// lowest one: the others delay and are killed first.
 [[noreturn]] inline void end_job(std::string why) {
   ending() = true;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (is_reported_below(std::min(1000, 250 * rank))) {
-    std::this_thread::sleep_for(std::chrono::seconds(10));  // it ends this process, too
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  tell_ranks_above(rank);
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1000, 250 * rank)));
   std::replace(why.begin(), why.end(), '\n', ' ');
   const std::string line = "partita: rank " + std::to_string(rank) + ": " + why + "\n";
   std::fflush(stdout);
