@@ -112,7 +112,7 @@ void check_scores(const nn::training_result& r, const nn::training_result& expec
   }
 }
 
-constexpr std::array few_ranks{1, 2, 4, 6};
+const std::vector<int> few_ranks = sanitized ? std::vector{1, 2} : std::vector{1, 2, 4, 6};
 
 TEST_CASE("losses and scores are those of their formulas, gradients those of finite differences") {
   for (one_task t : tasks()) {
@@ -189,6 +189,7 @@ TEST_CASE("on stages with exact history every task trains as on one rank") {
     const nn::training_result expected = serial(t.data, t.options);
     t.options.pipeline = {.stages = 2, .chunks = 4, .history = nn::chunk_history::exact};
     for_each_mesh(std::array{1, 2, 3}, [&](const policy& p, mesh_shape inside) {
+      if (sanitized && inside.size() > 1) return;
       on_threads(2 * inside.size(), [&](const communicator& world) {
         check_scores(nn::train<double>(host_mesh(world, {world.size(), 1, 1}), t.data, t.options, p, inside),
                      expected, t.name + where(p, inside));

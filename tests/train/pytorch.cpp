@@ -161,7 +161,7 @@ void check(const host_mesh& m, const one_run& run, const policy& p, mesh_shape i
 TEST_CASE("whole graphs: the losses of PyTorch under every policy") {
   CHECK(runs().size() == losses.size());
   for_each_mesh(std::array{1, 2, 4, 6}, [&](const policy& p, mesh_shape shape) {
-    if (sanitized && shape != default_mesh(p, shape.size())) return;
+    if (sanitized && shape.size() > 2) return;
     with_mesh(shape, [&](const host_mesh& m) {
       for (const one_run& run : runs()) check(m, run, p);
     });
@@ -170,7 +170,7 @@ TEST_CASE("whole graphs: the losses of PyTorch under every policy") {
 
 TEST_CASE("one batch of all vertices with all neighbours: the losses of PyTorch for every placement") {
   using enum sampling::placement;
-  for (const int ranks : {1, 2, 3})
+  for (const int ranks : sanitized ? std::vector{2} : std::vector{1, 2, 3})
     on_threads(ranks, [&](const communicator& world) {
       for (one_run run : runs())
         for (const auto placement : {any, home, column, column_gather}) {
@@ -191,7 +191,7 @@ TEST_CASE("stages that miss nothing: the losses of PyTorch") {
 }
 
 TEST_CASE("the same bits on reproducible meshes, with words as predicted") {
-  for (const int ranks : {1, 2, 3})
+  for (const int ranks : sanitized ? std::vector{2} : std::vector{1, 2, 3})
     on_threads(ranks, [&](const communicator& world) {
       for (const bool batches : {false, true})
         for (one_run run : runs()) {
