@@ -21,6 +21,7 @@ struct graph {
   partita::matrix_shape shape;
   std::vector<partita::io::edge> edges;
   std::vector<double> weights;               ///< one per edge; empty when all are 1
+  partita::io::feature_table edge_features;  ///< a row for each edge; none in most files
   std::vector<partita::global_index> ids;    ///< of the vertices, ascending; empty when they are 0, 1, ...
   std::optional<partita::io::dataset> data;  ///< of an OGB folder or of tables: features, labels and split
 };

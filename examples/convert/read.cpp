@@ -9,6 +9,7 @@
 #include "partita/io/dataset.hpp"
 #include "partita/io/graph_text.hpp"
 #include "partita/io/gzip.hpp"
+#include "partita/io/mapped_features.hpp"
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/metis_graph.hpp"
 #include "partita/io/npz.hpp"
@@ -95,8 +96,14 @@ graph from_folder(const std::string& path) {
     g.shape = {n, n};
   }
   if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
-  const fs::path weights = dir / "edge_weight.npy";
   std::error_code status;
+  if (const fs::path rows = dir / "edge_features.npy"; fs::exists(fs::symlink_status(rows, status))) {
+    g.edge_features = io::map_features(rows.string(), "edge");
+    if (g.edge_features.rows != static_cast<global_index>(g.edges.size()))
+      throw input_error(rows.string() + ": expected " + std::to_string(g.edges.size()) + " rows, found " +
+                        std::to_string(g.edge_features.rows));
+  }
+  const fs::path weights = dir / "edge_weight.npy";
   if (!fs::exists(fs::symlink_status(weights, status))) return g;  // a link to nothing is refused
   if (io::read_npy_header(weights).descr == "<f4") {
     const auto values = io::read_npy<float>(weights).values;
@@ -115,6 +122,7 @@ graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> 
   g.data = io::load_ogb(path, io::inverse_edges::omitted, threads, unpack_limit);
   g.shape = {g.data->vertices, g.data->vertices};
   g.edges = std::move(g.data->edges.edit());
+  g.edge_features = std::move(g.data->edge_features);
   return g;
 }
 
@@ -149,13 +157,17 @@ graph read_as(const std::string& path, format from, io::further_columns further,
 
 void add_inverses(graph& g) {
   const std::size_t count = g.edges.size();
+  std::vector<global_index> rows(count);
+  std::iota(rows.begin(), rows.end(), global_index{0});
   g.edges.reserve(2 * count);
   if (!g.weights.empty()) g.weights.reserve(2 * count);
   for (std::size_t e = 0; e < count; ++e) {
     if (g.edges[e].source == g.edges[e].target) continue;
     g.edges.push_back({g.edges[e].target, g.edges[e].source});
+    rows.push_back(static_cast<global_index>(e));
     if (!g.weights.empty()) g.weights.push_back(g.weights[e]);
   }
+  if (g.edge_features.rows > 0) g.edge_features = g.edge_features.rows_at(rows);
 }
 
 bool before(const io::edge& a, const io::edge& b) {
@@ -243,6 +255,9 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)
     throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");
+  if (g.edge_features.rows > 0 && (wanted.simple || wanted.largest_component))
+    throw input_error(path +
+                      ": --simple and --largest-component drop edges, and their features cannot follow");
   if (wanted.undirected) add_inverses(g);
   if (wanted.simple) make_simple(g);
   if (wanted.largest_component) {

@@ -134,6 +134,23 @@ void write_vertices(const fs::path& dir, const io::dataset& data) {
   if (!data.split.empty()) write_array(dir / "split.npy", {n}, data.split);
 }
 
+/// In the precision of the table.
+void write_edge_features(const fs::path& path, const io::feature_table& table) {
+  const auto write = [&]<class T>(T) {
+    std::vector<T> values(static_cast<std::size_t>(table.rows * table.cols));  // (E, k)
+    for (global_index e = 0; e < table.rows; ++e)
+      table.fill_row(e, std::span(values).subspan(static_cast<std::size_t>(e * table.cols),
+                                                  static_cast<std::size_t>(table.cols)));
+    write_array(path, {table.rows, table.cols}, values);
+  };
+  bool is_double = false;
+  table.for_row(0, [&](global_index, auto value) { is_double = sizeof value == sizeof(double); });
+  if (is_double)
+    write(double{});
+  else
+    write(float{});
+}
+
 /// Also where it is a link to nothing, which its reader refuses.
 bool is_there(const fs::path& path) {
   std::error_code status;
@@ -193,6 +210,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
     write_array(dir / "edge_weight.npy", {static_cast<global_index>(g.weights.size())}, g.weights);
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
   if (g.data) write_vertices(dir, *g.data);
+  if (g.edge_features.rows > 0) write_edge_features(dir / "edge_features.npy", g.edge_features);
   const auto has = [&](const std::string& name) {
     if (!g.data) return is_there(source / name);
     return name != "features_csr.npz" &&
@@ -203,6 +221,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   for (const std::string name : vertex_files)
     if (!has(name)) remove_old(dir / name, say);
   if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
+  if (g.edge_features.rows == 0) remove_old(dir / "edge_features.npy", say);
   if (g.ids.empty()) remove_old(dir / "ids.npy", say);
 }
 
@@ -305,6 +324,7 @@ partita::matrix_shape write_graph(const std::string& path, format to, graph g, c
   if (is_list) require_finite(g, source, path);
   if (to != format::folder && (g.data || has_vertex_files(source)))
     say(path + ": without features, labels and split");
+  if (to != format::folder && g.edge_features.rows > 0) say(path + ": without features of edges");
   if (to == format::npy && !g.weights.empty()) say(path + ": without weights");
   const partita::matrix_shape shape = written_shape(path, to, g, source, say);
   std::vector<global_index> ids;

@@ -119,6 +119,31 @@ TEST_CASE("dataset: sparse features come before dense ones") {
                        "features of shape 2 x 2 cannot be made of 3 values", shape_error);
 }
 
+TEST_CASE("dataset: features of edges") {
+  const small_dataset folder;
+  CHECK(io::load_dataset(folder.dir).edge_features.rows == 0);
+  io::write_npy(folder / "edge_features.npy", {3, 2}, std::vector<float>{0, 0.5, 2, 3, -4, 5});
+  const io::dataset data = io::load_dataset(folder.dir);
+  CHECK(data.edge_features.rows == 3);
+  CHECK(data.edge_features.cols == 2);
+  CHECK(data.edge_features.has_negative());
+  std::vector<double> row(2);
+  data.edge_features.fill_row(2, row);
+  CHECK(row == std::vector<double>{-4, 5});
+  const auto features = [&](const std::vector<global_index>& shape, const std::vector<double>& values) {
+    io::write_npy(folder / "edge_features.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(features({3, 1}, {1, 2, 3}) == "");
+  CHECK(features({2, 2}, {1, 2, 3, 4}) ==
+        "edge_features.npy: expected a row of features for each of the 3 rows of edges.npy, found the shape "
+        "2 x 2");
+  CHECK(features({3}, {1, 2, 3}) ==
+        "edge_features.npy: expected a row of features for each edge, found the shape (3,)");
+  CHECK(features({3, 1}, {1, std::nan(""), 3}) ==
+        "edge_features.npy: feature 0 of edge 1 is nan, which is not a finite number");
+}
+
 TEST_CASE("dataset: weights and several labels") {
   const small_dataset folder;
   io::write_npy(folder / "edge_weight.npy", {3}, std::vector<double>{0, 0.5, 2});

@@ -50,6 +50,20 @@ TEST_CASE("OGB folders: one label each, or several of 0 and 1") {
   CHECK(both.name == "g");
   CHECK(both.edges == std::vector<io::edge>{{0, 1}, {2, 3}, {3, 3}, {1, 0}, {3, 2}, {3, 3}});
 
+  CHECK(both.edge_features.rows == 0);
+
+  files with_edges = small();
+  with_edges["raw/edge-feat.csv.gz"] = "0.5,1\n2,3\n4,-5\n";
+  write(folder, with_edges);
+  const io::dataset rows = io::load_ogb(folder / "g", io::inverse_edges::added);
+  CHECK(rows.edge_features.rows == 6);
+  CHECK(rows.edge_features.cols == 2);
+  std::vector<float> row(2);
+  for (const global_index edge : {2, 5}) {
+    rows.edge_features.fill_row(edge, row);
+    CHECK(row == std::vector<float>{4, -5});
+  }
+
   files several = small();
   several["raw/node-label.csv.gz"] = "1,0\n0,0\n1,1\n0,1\n";
   several.erase("raw/node-feat.csv.gz");
@@ -80,6 +94,8 @@ TEST_CASE("OGB folders: what is wrong is named with its file and row") {
   CHECK(refused("raw/edge.csv.gz", "0\n1\n2\n") == "expected two vertices in each row, found 1");
   CHECK(refused("raw/edge.csv.gz", "0,1\n2,3\n3,x\n") ==
         "g/raw/edge.csv.gz:3: expected 2 whole numbers and commas between, found \"3,x\"");
+  CHECK(refused("raw/edge-feat.csv.gz", "1\n2\n") == "expected 3 rows, found 2");
+  CHECK(refused("raw/edge-feat.csv.gz", "1,2\n3,4\n5,nan\n") == "feature 1 of edge 2 is not a finite number");
   CHECK(refused("raw/node-feat.csv.gz", "1\n2\n3\n") == "expected 4 rows, found 3");
   CHECK(refused("raw/node-feat.csv.gz", "1,2\n3,4\n5,nan\n7,8\n") ==
         "feature 1 of vertex 2 is not a finite number");

@@ -38,6 +38,8 @@ struct addends {
   interval columns;
   matrix_shape shape;  ///< of the matrix
 
+  addends(partita::mesh<Device> m, axis_set of, matrix_view<const T> values, interval cols, matrix_shape all)
+      : mesh(std::move(m)), axes(of), block(values), columns(cols), shape(all) {}
   template <layout L>
   addends(const dense<T, L, Device>& x)
       : mesh(x.mesh()), axes(x.layout().used()), block(x.local()), columns(x.col_range()), shape(x.shape()) {}

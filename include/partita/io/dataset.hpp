@@ -21,6 +21,7 @@
 #include "partita/io/features.hpp"
 #include "partita/io/label_numbers.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/io/mapped_features.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"
@@ -63,7 +64,7 @@ class dataset_reader {
     const bool with_features =
         wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
     const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
-    bytes_ = size_of("edges.npy") + size_of("edge_weight.npy");
+    bytes_ = size_of("edges.npy") + size_of("edge_weight.npy") + size_of("edge_features.npy");
     if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
     if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
     if (with_features) read_features();
@@ -74,6 +75,7 @@ class dataset_reader {
     }
     read_edges();
     read_edge_weights();
+    read_edge_features();
     if (observe_) observe_(bytes_, bytes_);
     return std::move(data_);
   }
@@ -125,23 +127,13 @@ class dataset_reader {
     const std::string name = file(counted_in_).string();
     if (sparse) {
       data_.vertex_features = read_csr_features(name, unpack_limit_);
-    } else if (read_npy_header(name).descr == "<f8") {
-      take_features(map_npy<double>(name), name);
     } else {
-      take_features(map_npy<float>(name), name);
+      data_.vertex_features = map_features(name, "vertex");
     }
     data_.vertices = data_.vertex_features.rows;
     data_.features = data_.vertex_features.cols;
     if (data_.vertices == 0 || data_.features == 0) fail(name, "holds no features");
-    check_finite(name);
-  }
-
-  template <class T>
-  void take_features(mapped_array<T> dense, const std::string& name) {
-    if (dense.shape.size() != 2)
-      fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
-    const global_index rows = dense.shape[0], cols = dense.shape[1];
-    if (rows > 0 && cols > 0) data_.vertex_features = feature_table(rows, cols, std::move(dense.values));
+    check_finite(data_.vertex_features, "vertex", name);
   }
 
   /// check(begin, end) for parts of this rank's share of `count` rows, piece by piece, in each piece one for
@@ -160,6 +152,7 @@ class dataset_reader {
       data_.vertex_features.forget();
       data_.edges.forget();
       data_.edge_weights.forget();
+      data_.edge_features.forget();
       tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
     }
   }
@@ -171,21 +164,15 @@ class dataset_reader {
     });
   }
 
-  void check_finite(const std::string& name) {
+  void check_finite(feature_table& table, const char* what, const std::string& name) {
     std::atomic<int> negative = 0;
-    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+    check_rows(table.rows, [&](std::size_t begin, std::size_t end) {
       bool found = false;
-      for (std::size_t vertex = begin; vertex < end; ++vertex)
-        data_.vertex_features.for_row(
-            static_cast<global_index>(vertex), [&](global_index feature, auto value) {
-              found |= value < 0;
-              if (!std::isfinite(value))
-                fail(name, "feature " + number(feature) + " of vertex " + std::to_string(vertex) + " is " +
-                               std::to_string(value) + ", which is not a finite number");
-            });
+      for (std::size_t row = begin; row < end; ++row)
+        found |= has_negative(table, static_cast<global_index>(row), what, name);
       if (found) negative = 1;
     });
-    data_.vertex_features.set_has_negative(world_.all_reduce(negative.load(), reduction::max) != 0);
+    table.set_has_negative(world_.all_reduce(negative.load(), reduction::max) != 0);
   }
 
   void read_labels() {
@@ -352,6 +339,18 @@ class dataset_reader {
     });
   }
 
+  void read_edge_features() {
+    if (!has("edge_features.npy")) return;
+    begin_file("edge_features.npy");
+    const std::string name = file("edge_features.npy").string();
+    feature_table& table = data_.edge_features = map_features(name, "edge");
+    if (const auto edges = static_cast<global_index>(data_.edges.size());
+        table.rows != edges || table.cols == 0)
+      fail(name, "expected a row of features for each of the " + number(edges) +
+                     " rows of edges.npy, found the shape " + shape_text({table.rows, table.cols}));
+    check_finite(table, "edge", name);
+  }
+
   std::filesystem::path dir_;
   vertex_data wanted_;
   communicator world_;
@@ -368,7 +367,8 @@ class dataset_reader {
 
 /// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
 /// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy, split.npy (uint8 [n],
-/// see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). Without features, n is the
+/// see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]) and edge_features.npy (the same,
+/// [E, k], precision preserved), in the order of edges.npy. Without features, n is the
 /// number of labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of
 /// them what it asks the dataset for.
 ///

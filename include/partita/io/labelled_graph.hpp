@@ -31,6 +31,7 @@ struct dataset {
   global_index classes = 0;          ///< C: classes, labels that there are, or values of a vertex
   array<edge> edges;                 ///< an undirected edge is stored in both directions
   array<double> edge_weights;        ///< one per edge; empty when all weights are 1
+  feature_table edge_features;       ///< [E, k], a row for each edge; 0 x 0 without
   feature_table vertex_features;     ///< [n, f], as stored in the file
   array<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty for other tasks
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks

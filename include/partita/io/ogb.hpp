@@ -89,23 +89,38 @@ class ogb_reader {
                        std::to_string(data_.vertices) + " vertices");
       data_.edges.push_back(next);
     }
-    if (inverse == inverse_edges::omitted) return;
-    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
-      data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
+    if (inverse == inverse_edges::added)
+      for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+        data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
+    read_edge_features(count, inverse);
   }
 
-  void read_features() {
-    const std::string name = file("raw/node-feat.csv.gz");
+  /// Both ways the same.
+  void read_edge_features(global_index count, inverse_edges inverse) {
+    data_.edge_features = features("raw/edge-feat.csv.gz", count, "edge");
+    if (data_.edge_features.rows == 0 || inverse == inverse_edges::omitted) return;
+    std::vector<global_index> both(data_.edges.size());
+    for (std::size_t k = 0; k < both.size(); ++k) both[k] = static_cast<global_index>(k) % count;
+    data_.edge_features = data_.edge_features.rows_at(both);
+  }
+
+  /// A row for each `what`; nothing where there is no such file.
+  feature_table features(const std::string& which, global_index count, const char* what) const {
+    const std::string name = file(which);
     std::error_code status;
-    if (!std::filesystem::exists(name, status)) return;
+    if (!std::filesystem::exists(name, status)) return {};
     auto values = table<float>(name);
-    check_rows(name, values.rows, data_.vertices);
+    check_rows(name, values.rows, count);
     const auto bad = std::ranges::find_if_not(values.values, [](float v) { return std::isfinite(v); });
     if (bad != values.values.end())
-      fail(name, "feature " + std::to_string((bad - values.values.begin()) % values.cols) + " of vertex " +
-                     std::to_string((bad - values.values.begin()) / values.cols) + " is not a finite number");
-    data_.features = values.cols;
-    data_.vertex_features = feature_table(values.rows, values.cols, std::move(values.values));
+      fail(name, "feature " + std::to_string((bad - values.values.begin()) % values.cols) + " of " + what +
+                     ' ' + std::to_string((bad - values.values.begin()) / values.cols) +
+                     " is not a finite number");
+    return {values.rows, values.cols, std::move(values.values)};
+  }
+  void read_features() {
+    data_.vertex_features = features("raw/node-feat.csv.gz", data_.vertices, "vertex");
+    data_.features = data_.vertex_features.cols;
   }
 
   void read_labels() {
@@ -178,12 +193,13 @@ class ogb_reader {
 
 /// The graph in an OGB folder of one homogeneous graph, in raw/: edge.csv.gz (source and target),
 /// num-node-list.csv.gz, num-edge-list.csv.gz, node-label.csv.gz (one column, nan for none, or several of 0
-/// and 1) and, optionally, node-feat.csv.gz; and in the only folder of split/ train.csv.gz, valid.csv.gz and
-/// test.csv.gz, the numbers of vertices. Edges are directed as in the file; the inverse ones of undirected
-/// graphs follow them where `inverse` says so. Each of `threads` threads parses a range of a file's lines.
-/// Each file may have `unpack_limit` bytes of text, or as many as most_unpacked says. Local. Throws
-/// input_error naming the file, and the line or row if one is to blame, when a file is missing, damaged or
-/// malformed, when the sizes of two disagree, and for values that cannot be trained on.
+/// and 1) and, optionally, node-feat.csv.gz and edge-feat.csv.gz, a row for each edge; and in the only folder
+/// of split/ train.csv.gz, valid.csv.gz and test.csv.gz, the numbers of vertices. Edges are directed as in
+/// the file; the inverse ones of undirected graphs follow them where `inverse` says so, with the same
+/// features. Each of `threads` threads parses a range of a file's lines. Each file may have `unpack_limit`
+/// bytes of text, or as many as most_unpacked says. Local. Throws input_error naming the file, and the line
+/// or row if one is to blame, when a file is missing, damaged or malformed, when the sizes of two disagree,
+/// and for values that cannot be trained on.
 inline dataset load_ogb(const std::filesystem::path& dir, inverse_edges inverse = inverse_edges::omitted,
                         int threads = 1, std::optional<std::size_t> unpack_limit = {}) {
   return detail::ogb_reader(dir, threads, unpack_limit).read(inverse);

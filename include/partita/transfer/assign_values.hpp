@@ -57,12 +57,12 @@ class entry_table {
     return at->value;
   }
   /// Throws error naming an entry that was never looked up.
-  void require_all_found(const char* matrix) const {
+  void require_all_found(const char* verb, const char* matrix) const {
     const auto missing = std::find(found_.begin(), found_.end(), 0);
     if (missing == found_.end()) return;
     const triplet<T>& e = entries_[static_cast<std::size_t>(missing - found_.begin())];
     base::throw_error<error>(
-        {"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col, "), and the pattern is fixed"});
+        {verb, ": ", matrix, " has no entry at (", e.row, ", ", e.col, "), and the pattern is fixed"});
   }
 
  private:
@@ -80,7 +80,7 @@ std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entrie
       a.row_range(),
       arrived.triplets(a.row_range(), partition::tile_columns(a.layout(), a.col_blocking(), a.mesh().at())));
   std::vector<T> values = values_by(a, [&](auto i, auto j, T old) { return table(i, j, old); });
-  table.require_all_found(of == transfer::side::straight ? "A" : "A^T");
+  table.require_all_found("assign_values", of == transfer::side::straight ? "A" : "A^T");
   return values;
 }
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Element-wise functions, products with replicated weights and sums of edge matrices (entries x k, entries
+/// being those of the pattern), in the order of the tiles, under every policy. Sums count each entry of the
+/// pattern once, also where several ranks hold a tile; edge matrices have all k columns then.
+
+#include <cmath>
+
+#include "partita/algebra/edge_matrix.hpp"
+#include "partita/algebra/gemm_operand.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/chunked_gemm.hpp"
+#include "partita/local/chunked_sums.hpp"
+#include "partita/local/row_products.hpp"
+
+namespace partita {
+
+namespace algebra::detail {
+
+/// Throws shape_error unless the matrices have the same pattern.
+template <class A, class B>
+void require_same_edges(const char* what, const A& a, const B& b) {
+  if (a.pattern().local() == b.pattern().local()) return;
+  base::throw_error<shape_error>({what, ": edge matrices over patterns of ", a.pattern().shape(), " and ",
+                                  b.pattern().shape(), "; they must share one pattern"});
+}
+/// The same for the columns that they hold, too.
+template <class A, class B>
+void require_same_values(const char* what, const A& a, const B& b) {
+  require_same_edges(what, a, b);
+  if (a.heads() == b.heads() && a.first_head() == b.first_head()) return;
+  base::throw_error<shape_error>({what, ": edge matrices of ", a.heads(), " and ", b.heads(),
+                                  " columns, from column ", a.first_head(), " and ", b.first_head()});
+}
+/// Throws shape_error unless y has the columns of E W, W being `weight`.
+template <class E, class Y>
+void require_edge_product(const char* what, const E& e, matrix_shape weight, const Y& y) {
+  require_same_edges(what, e, y);
+  if (e.first_head() == 0 && y.first_head() == 0 && e.heads() == weight.rows && y.heads() == weight.cols)
+    return;
+  base::throw_error<shape_error>({what, ": an edge matrix of ", e.heads(), " columns times ", weight,
+                                  " does not fit one of ", y.heads(), " columns"});
+}
+
+/// The axes along which ranks have different entries of the pattern.
+template <class T, class Device>
+axis_set entry_axes(const edge_matrix<T, Device>& e) {
+  return e.pattern().layout().used();
+}
+
+/// visit(views of runs of e's and more's entries, of so many that local indices count their values).
+template <class Visit, class E, class... More>
+void for_entry_rows(Visit visit, E& e, More&... more) {
+  const auto widest = static_cast<std::size_t>(std::max({e.heads(), more.heads()..., local_index{1}}));
+  const std::size_t entries = e.pattern().local()->nonzeros;
+  const auto rows = [](auto& m, std::size_t first, local_index count) {
+    const auto k = static_cast<std::size_t>(m.heads());
+    return matrix_view<std::remove_pointer_t<decltype(m.values().data())>>{m.values().data() + first * k,
+                                                                           count, m.heads(), m.heads()};
+  };
+  local::for_runs(entries, std::max<std::size_t>(e.mesh().tile_entries() / widest, 1),
+                  [&](std::size_t first, local_index count) {
+                    visit(rows(e, first, count), rows(more, first, count)...);
+                  });
+}
+
+template <class T, class Device>
+addends<T, Device> addends_of(const edge_matrix<T, Device>& e) {
+  const auto entries = base::to_local(e.pattern().local()->nonzeros, "the entries of a rank's tiles");
+  const interval columns{0, e.heads()};
+  return {e.mesh(),
+          entry_axes(e),
+          {e.values().data(), entries, e.heads(), e.heads()},
+          columns,
+          {e.mesh().control(entry_axes(e)).all_reduce(global_index{entries}), e.heads()}};
+}
+
+}  // namespace algebra::detail
+
+/// y(e, h) = f(x(e, h)); y may alias x. Local; no communication. Throws shape_error unless both have the same
+/// pattern and columns.
+template <class T, class Device, class Function>
+void transform(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, Function f) {
+  algebra::detail::require_same_values("transform", x, y);
+  algebra::detail::for_entry_rows(
+      [&](auto from, auto to) { local::chunked::transform(x.mesh().queue(), f, from, to); }, x, y);
+}
+
+/// y(e, h) = f(a(e, h), b(e, h)); y may alias a and b. Local; no communication. Throws as transform does.
+template <class T, class Device, class Function>
+void zip(const edge_matrix<T, Device>& a, const edge_matrix<T, Device>& b, edge_matrix<T, Device>& y,
+         Function f) {
+  algebra::detail::require_same_values("zip", a, b);
+  algebra::detail::require_same_values("zip", a, y);
+  algebra::detail::for_entry_rows(
+      [&](auto left, auto right, auto to) { local::chunked::zip(a.mesh().queue(), f, left, right, to); }, a,
+      b, y);
+}
+
+/// Y = X W, see epilogue of a row product (entries x h = entries x k times k x h), with `bias` (1 x h) added
+/// and clamped at 0 if `relu`. Local; no communication. Throws shape_error.
+template <class T, class Device>
+void gemm(const edge_matrix<T, Device>& x, const dense<T, replicated, Device>& w, edge_matrix<T, Device>& y,
+          const dense<T, replicated, Device>* bias = nullptr, bool relu = false) {
+  algebra::detail::require_edge_product("gemm", x, w.shape(), y);
+  if (bias != nullptr && bias->shape() != matrix_shape{1, w.shape().cols})
+    base::throw_error<shape_error>({"gemm: a bias of ", bias->shape(), " for rows of ", w.shape().cols});
+  local::spmm_epilogue<T> end{.relu = relu};
+  if (bias != nullptr) end.bias = bias->local().data;
+  algebra::detail::for_entry_rows(
+      [&](auto from, auto to) { local::row_product<T>(x.mesh().queue(), from, w.local(), end, to); }, x, y);
+}
+/// Y = G W^T + beta Y (entries x k = entries x h times h x k), the adjoint in X. Local; no communication.
+/// Throws shape_error.
+template <class T, class Device>
+void gemm(const edge_matrix<T, Device>& g, algebra::transposed_dense<T, replicated, Device> w,
+          edge_matrix<T, Device>& y, std::type_identity_t<T> beta = 0) {
+  algebra::detail::require_edge_product("gemm", g, {w.matrix.shape().cols, w.matrix.shape().rows}, y);
+  algebra::detail::for_entry_rows(
+      [&](auto from, auto to) {
+        local::transposed_row_product<T>(g.mesh().queue(), from, w.matrix.local(), beta, to);
+      },
+      g, y);
+}
+
+/// The sum of all values of all ranks' entries, on every rank. Collective over the mesh. What travels: an
+/// all-reduce of one element over the ranks that own different entries.
+template <class T, class Device>
+T sum(const edge_matrix<T, Device>& e, std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(e.mesh()))
+    return static_cast<T>(verbs->sum(algebra::detail::addends_of(e)));
+  T total[] = {0};
+  algebra::detail::for_entry_rows(
+      [&](auto rows) { total[0] += static_cast<T>(local::chunked::sum(e.mesh().queue(), rows)); }, e);
+  if (const auto& group = e.mesh().control(algebra::detail::entry_axes(e)); group.size() > 1)
+    group.all_reduce(total);
+  return total[0];
+}
+
+/// sums(0, h) = the sum of e(., h) over all ranks' entries, 1 x k on every rank: the gradient of a bias.
+/// Collective over the mesh. What travels: an all-reduce of k elements over the ranks that own different
+/// entries. Throws shape_error.
+template <class T, class Device>
+void column_sums(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums,
+                 std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  if (sums.shape() != matrix_shape{1, e.heads()})
+    base::throw_error<shape_error>(
+        {"column sums of ", e.heads(), " columns of edges cannot be stored in ", sums.shape()});
+  if (const auto* const verbs = algebra::reproducible_verbs_of<T>(e.mesh()))
+    return verbs->column_sums(algebra::detail::addends_of(e), sums.values());
+  const auto& q = e.mesh().queue();
+  dense<T, replicated, Device> of_run(e.mesh(), sums.shape());
+  fill(q, T(0), sums.local());
+  algebra::detail::for_entry_rows(
+      [&](auto rows) {
+        local::chunked::column_sums(q, rows, of_run.local().data);
+        zip(q, std::plus<>{}, matrix_view<const T>(sums.local()), matrix_view<const T>(of_run.local()),
+            sums.local());
+      },
+      e);
+  e.mesh().sum_along(algebra::detail::entry_axes(e), sums.values());
+}
+
+/// The sum of x(e, h) y(e, h) over all ranks' entries, on every rank. Collective over the mesh. What travels:
+/// an all-reduce of one element over the ranks that own different entries. Throws shape_error.
+template <class T, class Device>
+T dot(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& y,
+      std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  algebra::detail::require_same_values("dot", x, y);
+  T total[] = {0};
+  algebra::detail::for_entry_rows(
+      [&](auto left, auto right) { total[0] += local::chunked::dot(x.mesh().queue(), left, right); }, x, y);
+  if (const auto& group = x.mesh().control(algebra::detail::entry_axes(x)); group.size() > 1)
+    group.all_reduce(total);
+  return total[0];
+}
+
+/// sqrt(dot(e, e)), without scaling. Collective over the mesh, as dot.
+template <class T, class Device>
+T norm(const edge_matrix<T, Device>& e, std::source_location where = std::source_location::current()) {
+  return std::sqrt(dot(e, e, where));
+}
+
+namespace algebra {
+
+/// f(x(e, h), y(e, h), more(e, h) ...), which updates the values of y and more, in one pass; none of them may
+/// alias another. Local; no communication. Throws shape_error unless all have the same pattern and columns.
+template <class T, class Device, class Function, class... More>
+void update(const edge_matrix<T, Device>& x, Function f, edge_matrix<T, Device>& y, More&... more) {
+  detail::require_same_values("update", x, y);
+  (detail::require_same_values("update", x, more), ...);
+  detail::for_entry_rows(
+      [&](auto from, auto... to) { local::chunked::update(x.mesh().queue(), f, from, to...); }, x, y,
+      more...);
+}
+
+/// dW = X^T G (k x h = k x entries times entries x h), the adjoint of gemm in W, on every rank.
+///
+/// Collective over the mesh. What travels: an all-reduce of k h elements over the ranks that own different
+/// entries. Throws shape_error; error on a reproducible mesh, where the order of an inner product over
+/// entries would depend on the tiles that hold them.
+template <class T, class Device>
+void weight_gradient(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
+                     dense<T, replicated, Device>& dw,
+                     std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
+  const auto& q = x.mesh().queue();
+  memory::refuse_reproducible(q, "weight_gradient of edges");
+  detail::require_edge_product("weight_gradient", x, dw.shape(), g);
+  fill(q, T(0), dw.local());
+  detail::for_entry_rows(
+      [&](auto rows, auto gradients) {
+        local::chunked::gemm(q, true, false, T(1), rows, gradients, T(1), dw.local());
+      },
+      x, g);
+  x.mesh().sum_along(detail::entry_axes(x), dw.values());
+}
+
+}  // namespace algebra
+
+}  // namespace partita
