@@ -68,6 +68,9 @@ command parse_command(int argc, char** argv) {
                "they stay 1);\nafter --undirected");
   app.add_flag("--ignore-weights", c.wanted.unweighted,
                "read no weights, and of an edge list two columns only");
+  app.add_flag(
+      "--edge-features", c.wanted.edge_features,
+      "the columns of a .csv after source and target are features\nof edges, edge_features.npy of a folder");
   app.add_flag("--largest-component", c.wanted.largest_component,
                "leave out vertices that are not in the largest component");
   app.add_option(
@@ -117,6 +120,8 @@ void convert(const command& c) {
   const double most = c.memory ? bytes_of("--memory", *c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
   if (c.tables.any()) check_tables(c, from, to);
+  if (c.wanted.edge_features && (from != format::edges || to != format::folder))
+    throw usage_error("--edge-features is for a .csv of edges that becomes a folder");
   need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
   n.bytes += table_bytes(c.tables);
   if (most > 0 && n.bytes > most)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <utility>
 
 #include "graph.hpp"
 #include "partita/io/blocked.hpp"
+#include "partita/io/csv.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/graph_text.hpp"
 #include "partita/io/gzip.hpp"
@@ -115,6 +117,24 @@ graph from_folder(const std::string& path) {
     throw input_error(weights.string() + ": expected " + std::to_string(g.edges.size()) + " weights, found " +
                       std::to_string(g.weights.size()));
   return g;
+}
+
+/// The columns after the first two, a row for each edge, in the order of the file.
+void read_edge_features(graph& g, const std::string& path, int threads) {
+  const auto table = io::parse_csv<double>(io::text_source(fs::path(path)), threads);
+  if (table.rows != static_cast<global_index>(g.edges.size()) || table.cols < 3)
+    throw input_error(path + ": expected source, target and features in each of the " +
+                      std::to_string(g.edges.size()) + " lines of edges, found " +
+                      std::to_string(table.rows) + " rows of " + std::to_string(table.cols) + " columns");
+  std::vector<float> values;  // (E, k)
+  for (global_index row = 0; row < table.rows; ++row)
+    for (global_index col = 2; col < table.cols; ++col) {
+      values.push_back(static_cast<float>(table.values[static_cast<std::size_t>(row * table.cols + col)]));
+      if (!std::isfinite(values.back()))
+        throw input_error(path + ": feature " + std::to_string(col - 2) + " of edge " + std::to_string(row) +
+                          " is no finite number of 32 bits");
+    }
+  g.edge_features = io::feature_table(table.rows, table.cols - 2, std::move(values));
 }
 
 graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> unpack_limit) {
@@ -247,11 +267,12 @@ void keep_largest_component(graph& g) {
 
 graph read_graph(const std::string& path, format from, changes wanted, int threads,
                  std::optional<std::size_t> unpack_limit) {
-  graph g =
-      read_as(path, from, wanted.unweighted ? io::further_columns::ignored : io::further_columns::weights,
-              threads, unpack_limit);
+  const bool two_columns = wanted.unweighted || wanted.edge_features;
+  graph g = read_as(path, from, two_columns ? io::further_columns::ignored : io::further_columns::weights,
+                    threads, unpack_limit);
   if (g.shape.rows == 0) throw input_error(path + ": has no vertices");
   if (wanted.unweighted) g.weights = {};
+  if (wanted.edge_features) read_edge_features(g, path, threads);
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)
     throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");

@@ -241,6 +241,20 @@ class Formats:
         self.refused(2, "--split goes with --labels", plain, self.path("w"), "--split", features)
         self.refused(1, "more than --memory 33M", plain, self.path("w"), "--memory", "33M", "--features", csv("1\n" * 99999))
 
+    def edge_features(self):
+        """Columns of a table of edges, and a folder's, both ways the same; gone with another graph."""
+        table, folder, copy = self.write("rows.csv", "source,target,a,b\n0,1,0.5,1\n1,2,2,-3\n"), self.path("rows"), self.path("rows_copy")
+        self.convert(table, folder, "--edge-features")
+        self.convert(folder, copy, "--undirected")
+        for path, rows in ((folder, [[0.5, 1], [2, -3]]), (copy, [[0.5, 1], [2, -3], [0.5, 1], [2, -3]])):
+            found = numpy.load(path + "/edge_features.npy")
+            assert found.dtype == numpy.float32 and found.tolist() == rows, found
+        assert "without features of edges" in self.convert(folder, self.path("rows.mtx"))
+        self.refused(1, "their features cannot follow", folder, self.path("rows_simple"), "--simple")
+        self.refused(1, "expected source, target and features", self.write("two.csv", "0,1\n1,2\n"), self.path("two"), "--edge-features")
+        self.refused(2, "--edge-features is for a .csv", table, self.path("rows.npy"), "--edge-features")
+        assert "edge_features.npy: removed" in self.convert(self.path("rows.mtx"), copy)
+
     def stale(self):
         """What an output had before goes, and only when the new one is there."""
         gaps, dense, both = self.write("s.txt", "3\t30\t2\n30\t3\t0.5\n"), self.write("t.txt", "0 1\n1 2\n"), self.path("s")
@@ -395,7 +409,7 @@ class Formats:
 def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
-        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.stale,
+        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.stale,
                      formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "partita/transfer/assign_values.hpp"
@@ -19,9 +20,8 @@ namespace detail {
 template <class T>
 void require_distinct(interval rows, const std::vector<triplet<T>>& entries) {
   const auto sorted = local::sorted_by_rows(rows, entries);
-  const auto same = std::adjacent_find(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.row == b.row && a.col == b.col;
-  });
+  const auto same =
+      std::ranges::adjacent_find(sorted, {}, [](const triplet<T>& e) { return std::pair(e.row, e.col); });
   if (same == sorted.end()) return;
   base::throw_error<error>({"rows of edges: the edge ", same->col, " -> ", same->row,
                             " comes more than once; repeated_edges::summed adds its rows up"});
