@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Rows that kernels read beside sums that go.
+
+#include <memory>
+
+#include "partita/algebra/product_plan.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita::algebra::detail {
+
+/// For the tiles of A, one after the other, the rows of X whose gradients a product with A^T sums: X as for A
+/// X, in the layout of the product. Whole sub-blocks travel along row, each while the tile before it is
+/// multiplied. The plan must outlive this.
+template <class T, class Device>
+class tile_rows {
+ public:
+  explicit tile_rows(const product_plan<T, Device>& of) : plan_(of) {
+    const spmm_blocks<Device>& b = plan_.blocks();
+    const layout to = b.exchanged(plan_.options());
+    if (!partition::same_blocks(b.m.shape(), b.dense, to)) {
+      change_ = std::make_unique<redistribution<T, Device>>(b.m, b.cols, b.features, b.dense, to);
+      changed_ = buffer<T, Device>(b.m.queue(), static_cast<std::size_t>(change_->new_block().size()));
+    }
+    if (b.row_ranks() > 1)
+      coming_ = std::make_unique<whole_exchange<T, Device>>(b.m, plan_.groups(), plan_.width());
+  }
+
+  /// Begins with the first tile.
+  void start(matrix_view<const T> x) {
+    x_ = x;
+    if (change_) {
+      const matrix_view<T> to = transfer::view_of(changed_.data(), change_->new_block());
+      (*change_)(x, to);
+      x_ = to;
+    }
+    arrived_ = 0;
+    if (coming_) coming_->start(0, x_);
+  }
+  /// The rows for tile t; all tiles are asked for in order. Valid until the next one is.
+  matrix_view<const T> operator()(std::size_t t) {
+    const std::size_t tiles = plan_.groups()[0].rows.size();
+    for (; coming_ && arrived_ <= t; ++arrived_) {
+      come_ = coming_->arrive(arrived_, arrived_);
+      if (arrived_ + 1 < tiles) coming_->start(arrived_ + 1, x_);
+    }
+    return t == plan_.blocks().own_tile() ? plan_.own_rows(0, x_) : come_;
+  }
+
+  /// What this rank receives in one round, in closed form.
+  traffic predicted() const {
+    const spmm_blocks<Device>& b = plan_.blocks();
+    return transfer::received_rows(plan_.groups()[0].rows, plan_.width(), static_cast<int>(b.own_tile())) +
+           redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense,
+                                                b.exchanged(plan_.options()));
+  }
+
+ private:
+  const product_plan<T, Device>& plan_;
+  std::unique_ptr<redistribution<T, Device>> change_;
+  buffer<T, Device> changed_;
+  std::unique_ptr<whole_exchange<T, Device>> coming_;
+  matrix_view<const T> x_, come_;
+  std::size_t arrived_ = 0;
+};
+
+}  // namespace partita::algebra::detail
