@@ -134,11 +134,11 @@ class builder {
   void multiply_with(std::shared_ptr<graph_products<T, Device>> products) const {
     state_->products = std::move(products);
   }
-  /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); others,
-  /// for layers that are not kept, are in `others`, without values.
-  void keep_parameters(interval numbers, std::shared_ptr<nn::parameters<T, Device>> others) const {
-    state_->kept = numbers;
-    state_->others = std::move(others);
+  /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); those of
+  /// layers outside the slice are in `outside`, without values.
+  void slice_parameters(interval numbers, std::shared_ptr<nn::parameters<T, Device>> outside) const {
+    state_->slice = numbers;
+    state_->outside = std::move(outside);
   }
   /// Parameters handed out so far.
   std::size_t parameters_made() const { return state_->used; }
@@ -262,9 +262,9 @@ class builder {
     blocking rows;
     model_options options;
     layer_input input;
-    std::size_t used = 0;  ///< parameters handed out
-    std::optional<interval> kept;
-    std::shared_ptr<nn::parameters<T, Device>> others;  ///< those not kept
+    std::size_t used = 0;           ///< parameters handed out
+    std::optional<interval> slice;  ///< of parameters that are those of the set
+    std::shared_ptr<nn::parameters<T, Device>> outside;
     std::shared_ptr<graph_products<T, Device>> products;
     detail::planned_products<T, Device> planned;
     std::map<global_index, std::shared_ptr<matrix>> scratch;
@@ -319,13 +319,13 @@ class builder {
   /// The set of parameter `number`, which becomes its number there.
   nn::parameters<T, Device>& set_of(std::size_t& number) const {
     const auto n = static_cast<global_index>(number);
-    if (!state_->kept) return *state_->set;
-    const interval kept = *state_->kept;
-    if (!kept.contains(n)) {
-      if (n >= kept.end) number -= static_cast<std::size_t>(kept.size());
-      return *state_->others;
+    if (!state_->slice) return *state_->set;
+    const interval slice = *state_->slice;
+    if (!slice.contains(n)) {
+      if (n >= slice.end) number -= static_cast<std::size_t>(slice.size());
+      return *state_->outside;
     }
-    number -= static_cast<std::size_t>(kept.begin);
+    number -= static_cast<std::size_t>(slice.begin);
     return *state_->set;
   }
 

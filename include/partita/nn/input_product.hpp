@@ -23,8 +23,8 @@ class input_product {
   /// f(x), with f(const matrix& x, matrix& y).
   template <class F>
   const matrix& operator()(const operand& x, F&& f) {
-    if (!(x.constant() && constant_)) f(written_out_(x), y_);
-    if (x.constant()) written_out_.release();
+    if (!(x.constant() && constant_)) f(dense_input_(x), y_);
+    if (x.constant()) dense_input_.release();
     constant_ = x.constant();
     return y_;
   }
@@ -43,7 +43,7 @@ class input_product {
 
  private:
   matrix y_;
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
   std::optional<operand> last_;
   bool constant_ = false;
 };

@@ -46,7 +46,7 @@ class layer_norm final : public layer<T, Device> {
         sums_(b.rows(1)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
-    const matrix& x = written_out_(h);
+    const matrix& x = dense_input_(h);
     row_sums(x, sums_);                                                  // (n, 1)
     transform_rows(x, sums_, normalized_, detail::less_part<T>{part_});  // (n, f)
     zip(normalized_, normalized_, products_, std::multiplies<>{});       // (n, f)
@@ -78,7 +78,7 @@ class layer_norm final : public layer<T, Device> {
   T part_;
   matrix normalized_, products_;
   matrix inverse_deviations_, sums_;
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
 };
 
 }  // namespace partita::nn

@@ -36,7 +36,7 @@ class propagation final : public layer<T, Device> {
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& = {}) override {
-    const matrix& x = written_out_(h);
+    const matrix& x = dense_input_(h);
     state& first = states_[0];
     const state* now = &first;
     forward_->begin(x, first);
@@ -85,7 +85,7 @@ class propagation final : public layer<T, Device> {
   int hops_;
   T keep_, teleport_;
   std::deque<state> states_;  ///< three, each (n, f), in the policy's layout
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
 };
 
 }  // namespace partita::nn

@@ -25,7 +25,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
       base::throw_error<shape_error>(
           {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
     layer_.forward(h, z, p.alone());
-    zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
+    zip(dense_input_(h), z, z, std::plus<>{});  // (n, f)
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     layer_.backward(h, dz, dh);
@@ -37,7 +37,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
 
  private:
   Layer layer_;
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
 };
 
 }  // namespace partita::nn

@@ -70,22 +70,22 @@ class sequential final : public layer<T, Device> {
     return *this;
   }
 
-  /// Where the sequence can be cut: before each layer with parameters but the first. Activations, dropout and
-  /// layers without parameters go with the layer before them.
-  struct cut {
+  /// Where a slice can begin or end: before each layer with parameters but the first. Activations, dropout
+  /// and layers without parameters go with the layer before them.
+  struct slice_start {
     std::size_t parameters;  ///< of the model, of all layers before
     global_index width;      ///< of their output
   };
-  std::vector<cut> cuts() const {
-    std::vector<cut> found;
+  std::vector<slice_start> slice_starts() const {
+    std::vector<slice_start> found;
     for (std::size_t l = 1; l < steps_.size(); ++l)
       if (const step& s = steps_[l]; s.first_parameter < s.end_parameter && s.first_parameter > 0)
         found.push_back({s.first_parameter, steps_[l - 1].work->width()});
     return found;
   }
-  /// The layers from one cut, or the beginning (0), to another, or the end, by the numbers of parameters
+  /// The layers from one start, or the beginning (0), to another, or the end, by the numbers of parameters
   /// before them; this sequence then no longer has them.
-  sequential taken(std::size_t begin, std::size_t end) {
+  sequential slice(std::size_t begin, std::size_t end) {
     sequential part(builder_);
     if (begin == 0) part.input_dropout_ = input_dropout_;
     for (step& s : steps_) {

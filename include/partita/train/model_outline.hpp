@@ -101,10 +101,10 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
   std::size_t first = 0;
   global_index width = 0;
   const auto close = [&](std::size_t end) { found.layers.push_back({first, end, width}); };
-  for (const auto& cut : net.layers().cuts()) {
-    close(cut.parameters);
-    first = cut.parameters;
-    width = cut.width;
+  for (const auto& start : net.layers().slice_starts()) {
+    close(start.parameters);
+    first = start.parameters;
+    width = start.width;
   }
   close(b.parameters_made());
   columns.resize(b.parameters_made());

@@ -151,7 +151,7 @@ class pipeline_stage {
   std::shared_ptr<halo_graph<T, Device>> halos_;  ///< where these are refreshed
   std::shared_ptr<chunk_state<T, Device>> state_ = std::make_shared<chunk_state<T, Device>>();
   std::shared_ptr<bool> refreshes_ = std::make_shared<bool>(false);
-  std::shared_ptr<nn::parameters<T, Device>> parameters_, others_;
+  std::shared_ptr<nn::parameters<T, Device>> parameters_, outside_;
   std::optional<feature_matrix<T, Device>> features_;  ///< of the first stage
   std::deque<sparse_rows<T, Device>> sparse_parts_;
   std::deque<matrix> dense_parts_;
@@ -174,7 +174,7 @@ pipeline_stage<T, Device>::pipeline_stage(const mesh<Device>& m,
       place_(std::move(place)),
       graph_(std::make_shared<chunk_graph<T, Device>>(m, std::move(chunks), a, p)),
       parameters_(std::make_shared<nn::parameters<T, Device>>(m)),
-      others_(std::make_shared<nn::parameters<T, Device>>(m)) {
+      outside_(std::make_shared<nn::parameters<T, Device>>(m)) {
   const chunk_history history = options.pipeline.history;
   if (history == chunk_history::halo) halos_ = std::make_shared<halo_graph<T, Device>>(graph_, a, p);
   if (place_.is_first()) features_.emplace(m, vertices().data(), options, vertices().rows());
@@ -182,7 +182,7 @@ pipeline_stage<T, Device>::pipeline_stage(const mesh<Device>& m,
   if (history != chunk_history::exact)
     for (std::size_t c = 0; c < vertices().count(); ++c) make_chunk(c);
   make_whole();
-  others_ = nullptr;
+  outside_ = nullptr;
   total_.emplace(m, parameters_->values().shape());  // (1, parameters)
   if (place_.is_first() && history != chunk_history::zero) keep_input();
 }
@@ -221,13 +221,13 @@ auto pipeline_stage<T, Device>::built(const blocking& rows,
     -> std::pair<sequential<T, Device>, skip_list> {
   const builder<T, Device> b(mesh_, rows, options_of_model(options_, vertices().data()), parameters_);
   b.vary_input();
-  b.keep_parameters(place_.parameters(), others_);
+  b.slice_parameters(place_.parameters(), outside_);
   b.multiply_with(std::move(products));
   const auto shape_only = distribute(mesh_, policy_.sparse, rows, rows, std::vector<triplet<T>>{},
                                      symmetry::one_way, policy_.dense);  // (rows, rows)
   model<T, Device> net = named_.make({shape_only, vertices().data(), options_, b});
   const interval kept = place_.parameters();
-  return {net.layers().taken(static_cast<std::size_t>(kept.begin), static_cast<std::size_t>(kept.end)),
+  return {net.layers().slice(static_cast<std::size_t>(kept.begin), static_cast<std::size_t>(kept.end)),
           b.skips()};
 }
 

@@ -103,7 +103,7 @@ class gat_propagation final : public layer<T, Device> {
         scratch_(b.rows(width)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    x_ = &written_out_(h);
+    x_ = &dense_input_(h);
     attention_->forward(*x_, vectors_.forward(*x_), z, dropout_.mask(p));  // (n, width)
   }
   void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
@@ -120,7 +120,7 @@ class gat_propagation final : public layer<T, Device> {
   attention_vectors<T, Device> vectors_;
   std::shared_ptr<algebra::attention<T, Device>> attention_;
   matrix scratch_;
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
   const matrix* x_ = nullptr;
 };
 

@@ -33,7 +33,7 @@ class gcnii_conv final : public layer<T, Device> {
         ds_(b.scratch(width())) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
-    (*product_)(written_out_(h), s_);                                           // A H (n, f)
+    (*product_)(dense_input_(h), s_);                                           // A H (n, f)
     zip(s_, *first_->value, s_, base::linear_combination<T>{keep_, initial_});  // S (n, f)
     gemm(s_, weight_.value(), z);                                               // S W (n, f)
     zip(s_, z, z, base::linear_combination<T>{1 - beta_, beta_});               // (n, f)
@@ -66,7 +66,7 @@ class gcnii_conv final : public layer<T, Device> {
   std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
   matrix s_;
   std::shared_ptr<matrix> ds_;
-  algebra::dense_operand<T, Device> written_out_;
+  algebra::dense_operand<T, Device> dense_input_;
 };
 
 }  // namespace partita::nn
