@@ -198,6 +198,64 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
   CHECK(by_owners > 0);
 }
 
+TEST_CASE("arithmetic gives the words and coefficients of every form, and chooses as if all had been built") {
+  using algebra::coefficient_gradient;
+  constexpr std::array ways{coefficient_gradient::rows, coefficient_gradient::edges};
+  const attention_shape shapes[] = {{.heads = 1, .width = 8},
+                                    {.heads = 3, .width = 2},
+                                    {.heads = 2, .width = 3, .averaged = true},
+                                    {.heads = 2, .width = 3, .averaged = true, .hops = 3},
+                                    {.heads = 2, .width = 2, .hops = 2}};
+  const auto check = [&](const host_mesh& m, const policy& p, const entries& pattern,
+                         const attention_shape& shape, row_exchange exchange) {
+    const auto a = distribute(m, p, {n, n}, share(pattern, m));
+    const transfer::in_edges<double, host> rows(a);
+    const spmm_options options{stationary::automatic, exchange};
+    const auto busiest = [&](global_index mine) { return m.world().all_reduce(mine, reduction::max); };
+    struct choice {
+      coefficient_gradient gradient;
+      global_index work;
+    };
+    const auto best_built = [&](const algebra::detail::attention_cost& cost, auto build) {
+      choice best{};
+      global_index least = std::numeric_limits<global_index>::max();
+      for (const coefficient_gradient way : {ways[1], ways[0]}) {
+        if (shape.hops > 1 && way == coefficient_gradient::rows) continue;
+        const auto built = build(way);
+        const global_index words = built.predicted().words;
+        CHECK(cost.words(way) == words);
+        CHECK(cost.coefficients == built.coefficients());
+        if (busiest(words) >= least) continue;
+        least = busiest(words);
+        best = {way, busiest(words + built.coefficients())};
+      }
+      CHECK(algebra::detail::least_gradient(m, cost, shape.hops) == best.gradient);
+      return best;
+    };
+    const choice tiled =
+        best_built(algebra::detail::cost_in_layout(a, rows, shape, options), [&](coefficient_gradient way) {
+          return algebra::detail::tiled_attention<double, host>(a, rows, shape, options, way);
+        });
+    const choice owners =
+        best_built(algebra::detail::cost_of_owners(rows, shape, options), [&](coefficient_gradient way) {
+          return algebra::detail::owners_attention<double, host>(a, rows, shape, options, way);
+        });
+    const attention<double, host> chosen(a, shape, options);
+    const bool shares = algebra::detail::shares_heads(a, shape, chosen.features());
+    CHECK(chosen.form() ==
+          (shares && owners.work < tiled.work ? coefficient_gradient::owners : tiled.gradient));
+  };
+  for (const std::uint64_t sparsity : {1, 20}) {
+    const entries pattern = sparse_entries({n, n}, sparsity);
+    on_each_mesh(std::array{1, 4, 6}, [&](const host_mesh& m, const policy& p) {
+      for (const attention_shape& shape : shapes)
+        for (const row_exchange exchange :
+             {row_exchange::automatic, row_exchange::full, row_exchange::sparsity_aware})
+          check(m, p, pattern, shape, exchange);
+    });
+  }
+}
+
 TEST_CASE("owners compute every coefficient once a pass, and receive what they receive under row_1d") {
   const entries pattern = sparse_entries({n, n}, 4);
   const attention_shape shapes[] = {{.heads = 1, .width = 5},

@@ -91,15 +91,21 @@ class edge_scores_gradient {
       local::chunked::fill(q, T(0), dscores.local().block(dtarget.rows, shape_.heads, others, shape_.heads));
   }
 
-  /// What this rank receives in one call, in closed form.
+  /// What this rank receives in one call, in closed form; the same without a plan.
   traffic predicted() const {
-    comm::collective sums;
-    sums.kind = operation::reduce_scatter;
-    sums.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
-    return received(sums, mesh_.rank(), mesh_.size());
+    return predicted(mesh_, source_counts_[static_cast<std::size_t>(mesh_.rank())]);
+  }
+  static traffic predicted(const transfer::in_edges<T, Device>& rows, local_index heads) {
+    return predicted(rows.mesh(), rows.own_sources().size() * heads);
   }
 
  private:
+  static traffic predicted(const mesh<Device>& m, global_index count) {
+    comm::collective sums;
+    sums.kind = operation::reduce_scatter;
+    sums.count = count;
+    return received(sums, m.rank(), m.size());
+  }
   void share_among_heads(const T* of_mean) {
     local::for_runs(rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
       const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,

@@ -61,6 +61,20 @@ class edge_redistribution {
 
   /// What this rank receives in one call, in closed form.
   traffic predicted() const { return transfer::received_rows(recv_counts_, 1, me()); }
+  /// The same without a plan.
+  static traffic predicted(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+                           const blocking& features, local_index heads, axis_set slices) {
+    const mesh_shape shape = a.mesh().shape();
+    const axis_set cut = a.layout().cols, group = cut | slices;
+    std::vector<global_index> edges(static_cast<std::size_t>(shape.size(cut)), 0), counts;
+    for (const local_index c : rows.own_columns()) ++edges[tile_of(a, c).first];
+    for (int q = 0; q < shape.size(group); ++q) {
+      const coordinates at = partition::group_member(shape, group, a.mesh().at(), q);
+      counts.push_back(edges[static_cast<std::size_t>(partition::rank_in_group(shape, cut, at))] *
+                       local::heads_of(features.block(slices, at), features.size() / heads).size());
+    }
+    return transfer::received_rows(counts, 1, partition::rank_in_group(shape, group, a.mesh().at()));
+  }
 
  private:
   /// `count` entries of this rank's tiles, from entry `from`, packed at entry `to` of the send buffer.
@@ -96,6 +110,16 @@ class edge_redistribution {
     return {values + first * static_cast<std::size_t>(heads), count, heads, heads};
   }
 
+  /// The rank, along the axes that partition the columns of A, and the tile that have a column of this row.
+  static std::pair<std::size_t, std::size_t> tile_of(const sparse<T, dynamic_layout, Device>& a,
+                                                     local_index column) {
+    const mesh_shape shape = a.mesh().shape();
+    const axis_set cut = partition::column_cut(a.layout());
+    const coordinates tile =
+        partition::group_member(shape, cut, {}, static_cast<int>(a.col_blocking().owner(cut, column)));
+    return {static_cast<std::size_t>(partition::rank_in_group(shape, a.layout().cols, tile)),
+            static_cast<std::size_t>(tile.row)};
+  }
   /// Groups the in-edges of owned vertices by the tiles that hold them.
   void find_sources(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                     const blocking& features, axis_set slices) {
@@ -106,11 +130,8 @@ class edge_redistribution {
     const auto ranks = static_cast<std::size_t>(shape.size(sparse.cols)), tiles = a.local()->count();
     std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
     for (std::size_t e = 0; e < own_entries_; ++e) {
-      const auto owner = a.col_blocking().owner(partition::column_cut(sparse), columns[e]);
-      const coordinates tile =
-          partition::group_member(shape, partition::column_cut(sparse), {}, static_cast<int>(owner));
-      const auto rank = static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, tile));
-      by_tile[rank * tiles + static_cast<std::size_t>(tile.row)].push_back(e);
+      const auto [rank, tile] = tile_of(a, columns[e]);
+      by_tile[rank * tiles + tile].push_back(e);
     }
     std::vector<std::shared_ptr<const edge_list>> lists;
     for (std::size_t rank = 0; rank < ranks; ++rank)

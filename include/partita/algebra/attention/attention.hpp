@@ -28,37 +28,53 @@ bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_sh
   return heads > shape.values_of_edge();
 }
 
-/// The way of an attention on a device. Where either of two could be less for the busiest rank, in words that
-/// it receives and coefficients that it computes, one after the other is planned, and asked.
+/// How the gradient of the coefficients is found, with `automatic` resolved from what each form would cost.
+struct attention_form {
+  bool owners = false;
+  coefficient_gradient gradient = coefficient_gradient::edges;  ///< rows or edges
+  global_index work = 0;  ///< words and coefficients of this rank, where they were asked for
+};
+
+/// The form on which the busiest rank has least to do, in words that it receives and coefficients that it
+/// computes. Collective over the mesh.
+template <class T, class Device>
+attention_form choose_attention_form(const sparse<T, dynamic_layout, Device>& a,
+                                     const transfer::in_edges<T, Device>& rows, const attention_shape& shape,
+                                     const spmm_options& options, coefficient_gradient asked) {
+  const mesh<Device>& m = a.mesh();
+  const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
+  if (is_block && asked == coefficient_gradient::owners) asked = coefficient_gradient::automatic;
+  if (shape.hops > 1 && asked == coefficient_gradient::rows)
+    throw error(
+        "an attention of several hops cannot gather rows for the gradient of its coefficients: "
+        "coefficient_gradient::rows is for one hop");
+  if (asked == coefficient_gradient::rows || asked == coefficient_gradient::edges) return {false, asked};
+  const auto resolve = [&](const attention_cost& cost, bool owners) {
+    const coefficient_gradient gradient = least_gradient(m, cost, shape.hops);
+    return attention_form{owners, gradient, cost.words(gradient) + cost.coefficients};
+  };
+  if (asked == coefficient_gradient::owners) return resolve(cost_of_owners(rows, shape, options), true);
+  const attention_form in_layout = resolve(cost_in_layout(a, rows, shape, options), false);
+  if (!shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols))) return in_layout;
+  const attention_form of_owners = resolve(cost_of_owners(rows, shape, options), true);
+  global_index busiest[] = {in_layout.work, of_owners.work};
+  m.world().all_reduce(busiest, reduction::max);
+  return busiest[1] < busiest[0] ? of_owners : in_layout;
+}
+
+/// The way of an attention on a device.
 template <class T, class Device>
 std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
                                                              const attention_shape& shape,
                                                              const spmm_options& options,
-                                                             coefficient_gradient form) {
-  using way = std::unique_ptr<attention_way<T, Device>>;
-  const mesh<Device>& m = a.mesh();
-  if (const auto* const verbs = reproducible_verbs_of<T>(m))
+                                                             coefficient_gradient asked) {
+  if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh()))
     return verbs->make_attention(a, shape.scores(), shape.width, shape.hops);
   const transfer::in_edges<T, Device> rows(a);
-  const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
-  if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
-  const auto tiled = [&]() -> way {
-    return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form);
-  };
-  const auto of_owners = [&]() -> way {
-    return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options);
-  };
-  if (form == coefficient_gradient::owners) return of_owners();
-  const blocking features = blocking::even(shape.columns(), m.shape(), nesting::cols);
-  if (form != coefficient_gradient::automatic || !shares_heads(a, shape, features)) return tiled();
-  const auto cost_of = [&](const way& w) {
-    return m.world().all_reduce(w->predicted().words + w->coefficients(), reduction::max);
-  };
-  const global_index in_layout = cost_of(tiled());
-  way owners = of_owners();
-  if (cost_of(owners) < in_layout) return owners;
-  owners.reset();
-  return tiled();
+  const attention_form form = choose_attention_form(a, rows, shape, options, asked);
+  if (form.owners)
+    return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options, form.gradient);
+  return std::make_unique<tiled_attention<T, Device>>(a, rows, shape, options, form.gradient);
 }
 
 }  // namespace detail

@@ -36,13 +36,13 @@ class owners_attention final : public attention_way<T, Device> {
  public:
   using typename attention_way<T, Device>::matrix;
 
+  /// `of_edges`: how the gradient of the coefficients is found: rows, for one hop, or edges.
   owners_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
-                   const attention_shape& shape, spmm_options options)
+                   const attention_shape& shape, spmm_options options, coefficient_gradient of_edges)
       : pattern_(pattern_of_owners(rows, a.kind())),
         features_(columns(shape.columns())),
         scores_(columns(2 * shape.heads)),
-        inner_(pattern_, transfer::in_edges<T, Device>(pattern_), shape, options,
-               coefficient_gradient::automatic) {}
+        inner_(pattern_, transfer::in_edges<T, Device>(pattern_), shape, options, of_edges) {}
 
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
     matrix to = in_line(y, features_);

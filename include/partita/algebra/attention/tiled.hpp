@@ -6,27 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "partita/algebra/coefficient_gradient.hpp"
+#include "partita/algebra/attention/cost.hpp"
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/in_edge_sddmm.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/algebra/sddmm.hpp"
-#include "partita/transfer/edge_redistribution.hpp"
 
 namespace partita::algebra {
-
-/// Parameters of an attention.
-struct attention_shape {
-  local_index heads = 1;
-  local_index width = 1;  ///< columns of X per head
-  bool averaged = false;  ///< heads share the same columns, and their coefficients are averaged
-  int hops = 1;           ///< number of hops with the same coefficients
-  double slope = 0.2;     ///< slope of the leaky ReLU
-
-  score_shape scores() const { return {heads, averaged, slope}; }
-  global_index columns() const { return averaged ? width : global_index{heads} * width; }
-  local_index values_of_edge() const { return averaged ? 1 : heads; }
-};
 
 namespace detail {
 
@@ -36,6 +22,7 @@ class tiled_attention final : public attention_way<T, Device> {
  public:
   using typename attention_way<T, Device>::matrix;
 
+  /// `form`: rows, for one hop, or edges.
   tiled_attention(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
                   const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
@@ -60,13 +47,13 @@ class tiled_attention final : public attention_way<T, Device> {
       inner_x_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
       inner_y_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
     }
+    if (form == coefficient_gradient::rows) {
+      by_rows_.emplace(rows, shape.values_of_edge(), shape.width);
+      return;
+    }
     sddmm_plan<T, Device> sample(product_);
     const axis_set slices = sample.summed_axes();
-    edge_gradient edges{std::move(sample), {a, rows, features_, shape.values_of_edge(), slices}};
-    if (prefers_edges(a.mesh(), edges, static_cast<global_index>(rows.needed().size()), form))
-      by_edges_.emplace(std::move(edges));
-    else
-      by_rows_.emplace(rows, shape.values_of_edge(), shape.width);
+    by_edges_.emplace(edge_gradient{std::move(sample), {a, rows, features_, shape.values_of_edge(), slices}});
   }
 
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) override {
@@ -125,19 +112,6 @@ class tiled_attention final : public attention_way<T, Device> {
     }
   };
 
-  bool prefers_edges(const mesh<Device>& m, const edge_gradient& edges, global_index needed,
-                     coefficient_gradient form) const {
-    if (hops() > 1 && form == coefficient_gradient::rows)
-      throw error(
-          "an attention of several hops cannot gather rows for the gradient of its coefficients: "
-          "coefficient_gradient::rows is for one hop");
-    if (hops() > 1 || form != coefficient_gradient::automatic) return form != coefficient_gradient::rows;
-    const global_index products = predicted_products().words;
-    global_index elements[] = {products + edges.predicted(hops()).words,
-                               products + needed * features_.size()};
-    m.world().all_reduce(elements, reduction::max);
-    return elements[0] <= elements[1];
-  }
   /// Everything except the gradient of the coefficients.
   traffic predicted_products() const {
     return scores_.predicted() + scores_gradient_.predicted() + 2 * change_.predicted() +
