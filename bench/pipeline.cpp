@@ -6,11 +6,11 @@
 #include <exception>
 #include <fstream>
 
-#include "partita/train/pipeline_words.hpp"
 #include "support/json.hpp"
 #include "support/options.hpp"
 #include "support/pipeline_claims.hpp"
 #include "support/pipeline_figure.hpp"
+#include "support/pipeline_words.hpp"
 
 namespace {
 
@@ -34,7 +34,7 @@ bench::json record(const bench::pipeline_costs& costs, const bench::pipeline_run
 void print(const bench::pipeline_costs& costs, const bench::pipeline_run& run) {
   std::printf("%d stages, %d chunks: %.4g ms; idle %.1f %%, of equal stages without messages %.1f %%\n",
               costs.stages, costs.chunks, 1e3 * run.seconds, 100 * run.bubble(),
-              100 * partita::nn::pipeline_bubble(costs.stages, costs.chunks * costs.parts));
+              100 * bench::pipeline_bubble(costs.stages, costs.chunks * costs.parts));
   for (std::size_t s = 0; s < run.stages.size(); ++s)
     std::printf("stage %zu: busy %.4g ms, idle %.1f %%\n", s, 1e3 * run.busy(s), 100 * run.idle(s));
   for (std::size_t s = 0; s < run.links.size(); ++s)

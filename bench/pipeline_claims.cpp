@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
-#include "partita/train/pipeline_words.hpp"
 #include "support/gnnpipe_model.hpp"
+#include "support/pipeline_words.hpp"
 
 namespace bench {
 
@@ -22,8 +22,7 @@ void print_bubbles() {
   for (const auto& [stages, chunks] : {std::pair{2, 8}, {4, 8}, {4, 16}, {8, 32}, {8, 64}, {16, 64}}) {
     const pipeline_run run = simulate({.stages = stages, .chunks = chunks});
     std::printf("| %d | %d | %.3f %% | %.3f %% | %.1f %% |\n", stages, chunks, 100 * run.bubble(),
-                100 * partita::nn::pipeline_bubble(stages, chunks),
-                100 * partita::nn::layerwise_bubble(stages));
+                100 * bench::pipeline_bubble(stages, chunks), 100 * bench::layerwise_bubble(stages));
   }
 }
 
@@ -34,15 +33,15 @@ void print_volumes() {
       "|\n|---|---|---|---|---|---|---|---|\n");
   double most = 0;
   for (const row& r : rows) {
-    const partita::nn::layered_network net = network(r);
+    const bench::layered_network net = network(r);
     const global_index m2 = mirrors_of_hybrid(r.graph);
     most = std::max(most, volume_ratio(r));
     std::printf("| %s | %s | %.2f (%.2f) | %.2f (%.2f) | %.2f (%.2f) | %.2f | %.1f | %.2f |\n",
                 std::string(r.graph.name).c_str(), std::string(name_of(r.model)).c_str(),
-                gigabytes(partita::nn::graph_parallel_words(net, gpus, r.graph.mirrors)), r.gigabytes[0],
-                gigabytes(partita::nn::pipeline_words(net, gpus)), r.gigabytes[1],
-                gigabytes(partita::nn::hybrid_words(net, hybrid_stages, hybrid_ways, m2)), r.gigabytes[2],
-                volume_ratio(r), partita::nn::break_even_layers(net, gpus, r.graph.mirrors), speed_up(r));
+                gigabytes(bench::graph_parallel_words(net, gpus, r.graph.mirrors)), r.gigabytes[0],
+                gigabytes(bench::pipeline_words(net, gpus)), r.gigabytes[1],
+                gigabytes(bench::hybrid_words(net, hybrid_stages, hybrid_ways, m2)), r.gigabytes[2],
+                volume_ratio(r), bench::break_even_layers(net, gpus, r.graph.mirrors), speed_up(r));
   }
   std::printf(
       "\nRatio of volumes: at most %.2f (published %.2f), geometric mean %.2f (published %.2f).\n"

@@ -10,7 +10,7 @@ partita_add_tests(plain_tests TESTS
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/soft_targets algebra/value_loss algebra/class_scores algebra/dropout algebra/product algebra/reproducible algebra/row_products
                   graph/propagation_matrices nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
-                  train/fields train/pipeline_order train/pipeline_words train/chunks programs/pipeline_simulation)
+                  train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
 partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
 partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern

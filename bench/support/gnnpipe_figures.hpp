@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "partita/train/pipeline_words.hpp"
+#include "pipeline_words.hpp"
 
 namespace bench::gnnpipe {
 
@@ -91,13 +91,13 @@ constexpr global_index parameters(const graph& g, model m) {
   return 0;
 }
 
-constexpr partita::nn::layered_network network(const row& r) {
+constexpr bench::layered_network network(const row& r) {
   return {r.graph.vertices, r.graph.hidden, layers, parameters(r.graph, r.model), r.model == model::gcnii};
 }
 
 /// Gigabytes of so many words of f32.
 constexpr double gigabytes(global_index words) {
-  return static_cast<double>(partita::nn::bytes_of<float>(words)) / gigabyte;
+  return static_cast<double>(bench::bytes_of<float>(words)) / gigabyte;
 }
 
 /// M of the partition over 2 ways, which is not published: from the volume of GCN's hybrid on that graph.
@@ -105,9 +105,8 @@ inline global_index mirrors_of_hybrid(const graph& g) {
   for (const row& r : rows)
     if (r.graph.name == g.name && r.model == model::gcn) {
       const auto words = std::llround(r.gigabytes[2] * gigabyte / sizeof(float));
-      const partita::nn::layered_network net = network(r);
-      return (words - partita::nn::hybrid_words(net, hybrid_stages, hybrid_ways, 0)) /
-             (2 * net.layers * net.width);
+      const bench::layered_network net = network(r);
+      return (words - bench::hybrid_words(net, hybrid_stages, hybrid_ways, 0)) / (2 * net.layers * net.width);
     }
   return 0;
 }
@@ -125,9 +124,9 @@ constexpr double speed_up(const row& r) { return r.seconds[0] / r.seconds[1]; }
 
 /// How many times less they receive, by the closed forms.
 inline double volume_ratio(const row& r) {
-  const partita::nn::layered_network net = network(r);
-  return static_cast<double>(partita::nn::graph_parallel_words(net, gpus, r.graph.mirrors)) /
-         static_cast<double>(partita::nn::pipeline_words(net, gpus));
+  const bench::layered_network net = network(r);
+  return static_cast<double>(bench::graph_parallel_words(net, gpus, r.graph.mirrors)) /
+         static_cast<double>(bench::pipeline_words(net, gpus));
 }
 
 }  // namespace bench::gnnpipe

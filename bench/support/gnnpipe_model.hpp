@@ -22,7 +22,7 @@ inline link fitted_link() {
   const double n = rows.size(), messages = 2 * chunks_per_gpu * gpus;
   double x = 0, y = 0, xx = 0, xy = 0;
   for (const row& r : rows) {
-    const double bytes = gigabytes(partita::nn::pipeline_words(network(r), gpus)) * gigabyte / (gpus - 1);
+    const double bytes = gigabytes(bench::pipeline_words(network(r), gpus)) * gigabyte / (gpus - 1);
     x += bytes, y += r.waiting[1], xx += bytes * bytes, xy += bytes * r.waiting[1];
   }
   const double byte_time = (n * xy - x * y) / (n * xx - x * x);

@@ -41,7 +41,7 @@ TEST_CASE("equal costs and no messages: the bubble of the closed form, exactly")
         const pipeline_run run = simulate(costs);
         CHECK(run.seconds == 3 * (chunks + stages - 1));
         for (std::size_t s = 0; s < run.stages.size(); ++s)
-          CHECK(run.idle(s) == partita::nn::pipeline_bubble(stages, chunks));
+          CHECK(run.idle(s) == bench::pipeline_bubble(stages, chunks));
       }
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("v parts have the bubble of v times as many chunks") {
       for (const int parts : {1, 2, 4}) {
         const pipeline_run run = simulate(equal_costs(stages, stages + more, parts));
         for (std::size_t s = 0; s < run.stages.size(); ++s)
-          CHECK(run.idle(s) == partita::nn::pipeline_bubble(stages, (stages + more) * parts));
+          CHECK(run.idle(s) == bench::pipeline_bubble(stages, (stages + more) * parts));
       }
 }
 

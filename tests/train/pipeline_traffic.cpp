@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
+#include "bench/support/pipeline_words.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/train/pipeline_trainer.hpp"
-#include "partita/train/pipeline_words.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 
@@ -166,12 +166,12 @@ void check(const problem& of) {
       forward_widths.push_back(l.forward);
       backward_widths.push_back(l.backward);
     }
-    const global_index mirrors = nn::mirror_pairs(of.data.edges, of.rows, vertex_rows.rows);
+    const global_index mirrors = bench::mirror_pairs(of.data.edges, of.rows, vertex_rows.rows);
     CHECK(mirrors == std::ssize(of.mirrors()));
     global_index sums = 0;
-    for (int s = 0; s < of.stages; ++s) sums += nn::gradient_words(of.weights(s), of.ways);
-    CHECK(all == nn::boundary_words(n, boundaries) + nn::halo_words(mirrors, forward_widths) +
-                     nn::halo_words(mirrors, backward_widths) + sums + 2 * (of.ways - 1));
+    for (int s = 0; s < of.stages; ++s) sums += bench::gradient_words(of.weights(s), of.ways);
+    CHECK(all == bench::boundary_words(n, boundaries) + bench::halo_words(mirrors, forward_widths) +
+                     bench::halo_words(mirrors, backward_widths) + sums + 2 * (of.ways - 1));
   });
 }
 
@@ -196,9 +196,9 @@ TEST_CASE("where all layers but the first and the last are equally wide, the sum
         t.step(1);
         m.ledger().clear();
         t.step(2);
-        const nn::layered_network net{
+        const bench::layered_network net{
             .vertices = n, .width = hidden, .layers = 8, .shared = std::string(model) == "gcnii" ? 1 : 0};
-        CHECK(m.world().all_reduce(heard(m).words) == nn::pipeline_words(net, stages));
+        CHECK(m.world().all_reduce(heard(m).words) == bench::pipeline_words(net, stages));
       });
     }
 }

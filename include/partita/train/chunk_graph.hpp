@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -94,12 +93,8 @@ class chunk_graph {
       find_copies(a);
       table_rows_ = rows_alone(own_.size() + copied_begins_.back());
     }
-    for (std::size_t c = 0; c < chunks_->count(); ++c) {
-      const interval mine = chunks_->part(rank(), c);
-      std::vector<global_index> rows(static_cast<std::size_t>(mine.size()));
-      std::iota(rows.begin(), rows.end(), mine.begin);
-      slices_.push_back(slice(a, rows, chunks_->rows(c), p));
-    }
+    for (std::size_t c = 0; c < chunks_->count(); ++c)
+      slices_.push_back(slice(a, chunks_->part_rows(rank(), c), chunks_->rows(c), p));
   }
 
   const chunked_vertices& chunks() const { return *chunks_; }
@@ -114,9 +109,15 @@ class chunk_graph {
       return block_operator(
           of_table_, block_of_rows(a, rows, table_rows_.size(), [&](global_index v) { return table_row(v); }),
           false);
-    return distribute(mesh_, p.sparse, of_rows, chunks_->rows(),
-                      entries_of_rows(a, rows, of_rows.block(vertex_rows.rows, mesh_.at()).begin,
-                                      [](global_index v) { return v; }),
+    return slice(
+        a, rows, of_rows, chunks_->rows(), [](global_index v) { return v; }, p);
+  }
+  /// The same without copies, for a matrix with the rows `cols`, in which vertex v has row column(v).
+  template <class Column>
+  slice_matrix slice(const sampling::graph<T>& a, const std::vector<global_index>& rows,
+                     const blocking& of_rows, const blocking& cols, Column column, const policy& p) const {
+    const global_index first = of_rows.block(vertex_rows.rows, mesh_.at()).begin;
+    return distribute(mesh_, p.sparse, of_rows, cols, entries_of_rows(a, rows, first, column),
                       symmetry::one_way, p.dense);
   }
   /// The rows of chunk c in a matrix with all rows.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/train/chunk_products.hpp"
+#include "partita/train/chunk_graph.hpp"
 
 namespace partita::nn {
 
@@ -40,8 +40,7 @@ class chunk_halo {
     return {rows_.begin() + mine.begin, rows_.begin() + mine.end};
   }
   std::vector<global_index> extended_of(int r) const {
-    std::vector<global_index> rows;
-    for (global_index v = all_->part(r, chunk_).begin; v < all_->part(r, chunk_).end; ++v) rows.push_back(v);
+    std::vector<global_index> rows = all_->part_rows(r, chunk_);
     const std::vector<global_index> halo = halo_of(r);
     rows.insert(rows.end(), halo.begin(), halo.end());
     return rows;
@@ -107,7 +106,12 @@ class halo_graph {
       : graph_(std::move(g)), options_(options), halos_(halos_of(graph_->chunks())) {
     for (std::size_t c = 0; c < halos_.size(); ++c) {
       fringe_.push_back(graph_->slice(a, halos_[c].halo_of(rank()), halos_[c].halo_rows(), p));
-      graph_->copies() ? find_parts(a, c) : near_.push_back(distributed(a, c, p));
+      if (graph_->copies())
+        find_parts(a, c);
+      else
+        near_.push_back(graph_->slice(
+            a, graph_->chunks().part_rows(rank(), c), graph_->chunks().rows(c), halos_[c].extended_rows(),
+            [&](global_index v) { return halos_[c].extended_row(v); }, p));
     }
   }
 
@@ -156,9 +160,6 @@ class halo_graph {
   local_index own_rows(std::size_t c) const {
     return static_cast<local_index>(graph_->chunks().part(rank(), c).size());
   }
-  interval extended(std::size_t c) const {
-    return halos_[c].extended_rows().block(vertex_rows.rows, graph_->mesh_of_rows().at());
-  }
   template <class Matrix>
   matrix part(const blocking& rows, interval local, Matrix& x) const {
     return part_of_rows(graph_->mesh_of_rows(), rows, local, x);
@@ -169,47 +170,27 @@ class halo_graph {
     const global_index rows = x.local().rows;
     return part_of_rows(m, blocking::even(rows, m.shape(), nesting::rows), {0, rows}, x);
   }
-  std::vector<global_index> rows_of(std::size_t c) const {
-    std::vector<global_index> rows(static_cast<std::size_t>(own_rows(c)));
-    std::iota(rows.begin(), rows.end(), graph_->chunks().part(rank(), c).begin);
-    return rows;
-  }
-
   /// Of the chunk's rows of A, the columns that this rank has, and those that it receives.
   void find_parts(const sampling::graph<T>& a, std::size_t c) {
-    const std::vector<global_index> rows = rows_of(c);
-    const interval mine = extended(c);
+    const std::vector<global_index> rows = graph_->chunks().part_rows(rank(), c);
+    const interval mine = halos_[c].extended_rows().block(vertex_rows.rows, graph_->mesh_of_rows().at());
+    const auto row_of = [&](global_index v) { return halos_[c].extended_row(v); };
     std::vector<global_index>& ids = copied_.emplace_back();
-    for (const global_index v : rows) {
-      const sampling::graph_row at = a.row(v);
-      for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
-        if (const global_index row = halos_[c].extended_row(a.columns()[e]); !mine.contains(row))
-          ids.push_back(row);
-    }
+    for (const auto& e : entries_of_rows(a, rows, 0, row_of))
+      if (!mine.contains(e.col)) ids.push_back(e.col);
     std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     const auto near = [&](global_index v) {
-      const global_index row = halos_[c].extended_row(v);
-      return mine.contains(row) ? static_cast<local_index>(row - mine.begin) : local_index{-1};
+      return mine.contains(row_of(v)) ? static_cast<local_index>(row_of(v) - mine.begin) : local_index{-1};
     };
     const auto far = [&](global_index v) {
-      const global_index row = halos_[c].extended_row(v);
-      return mine.contains(row) ? local_index{-1}
-                                : static_cast<local_index>(std::ranges::lower_bound(ids, row) - ids.begin());
+      const auto at = std::ranges::lower_bound(ids, row_of(v));
+      return mine.contains(row_of(v)) ? local_index{-1} : static_cast<local_index>(at - ids.begin());
     };
     const auto& m = graph_->mesh_of_table();
     near_.push_back(block_operator(m, block_of_rows(a, rows, mine.size(), near), false));
     far_.push_back(block_operator(m, block_of_rows(a, rows, std::ssize(ids), far), false));
   }
-  slice_matrix distributed(const sampling::graph<T>& a, std::size_t c, const policy& p) const {
-    const blocking& rows = graph_->chunks().rows(c);
-    return distribute(
-        graph_->mesh_of_rows(), p.sparse, rows, halos_[c].extended_rows(),
-        entries_of_rows(a, rows_of(c), rows.block(vertex_rows.rows, graph_->mesh_of_rows().at()).begin,
-                        [&](global_index v) { return halos_[c].extended_row(v); }),
-        symmetry::one_way, p.dense);
-  }
-
   plan& plan_of(std::size_t c, global_index width) {
     const auto found = plans_.find({c, width});
     if (found != plans_.end()) return found->second;
@@ -238,93 +219,6 @@ class halo_graph {
   std::vector<slice_matrix> near_, far_, fringe_;
   std::vector<std::vector<global_index>> copied_;  ///< of each chunk, as rows of the extended one
   std::map<std::pair<std::size_t, global_index>, plan> plans_;
-};
-
-namespace detail {
-
-/// Y = A X for an extended chunk; only the chunk's rows are written into the table.
-template <class T, class Device>
-class halo_product final : public graph_product<T, Device> {
- public:
-  using typename graph_product<T, Device>::matrix;
-
-  halo_product(std::shared_ptr<chunk_graph<T, Device>> g, std::shared_ptr<halo_graph<T, Device>> halos,
-               std::size_t c, global_index width, std::shared_ptr<chunk_table<T, Device>> table)
-      : graph_(std::move(g)), halos_(std::move(halos)), chunk_(c), width_(width), table_(std::move(table)) {}
-
-  void operator()(const matrix& x, matrix& y) override {
-    matrix& rows = table_->rows(*graph_, width_);
-    graph_->write(chunk_, halos_->own(chunk_, x), rows);
-    halos_->multiply(chunk_, x, rows, y);
-  }
-  traffic predicted() const override {
-    return graph_->predicted_write(chunk_, width_) + halos_->predicted(chunk_, width_);
-  }
-
- private:
-  std::shared_ptr<chunk_graph<T, Device>> graph_;
-  std::shared_ptr<halo_graph<T, Device>> halos_;
-  std::size_t chunk_;
-  global_index width_;
-  std::shared_ptr<chunk_table<T, Device>> table_;
-};
-
-/// The gradient of an extended chunk: that of the chunk; rows of the halo are constants.
-template <class T, class Device>
-class transposed_halo_product final : public graph_product<T, Device> {
- public:
-  using typename graph_product<T, Device>::matrix;
-
-  transposed_halo_product(std::shared_ptr<graph_product<T, Device>> of_chunk,
-                          std::shared_ptr<halo_graph<T, Device>> halos, std::size_t c)
-      : of_chunk_(std::move(of_chunk)), halos_(std::move(halos)), chunk_(c) {}
-
-  void operator()(const matrix& dy, matrix& dx) override {
-    matrix own = halos_->own(chunk_, dx), fringe = halos_->fringe(chunk_, dx);
-    (*of_chunk_)(halos_->own(chunk_, dy), own);
-    fill(fringe, T(0));
-  }
-  traffic predicted() const override { return of_chunk_->predicted(); }
-
- private:
-  std::shared_ptr<graph_product<T, Device>> of_chunk_;
-  std::shared_ptr<halo_graph<T, Device>> halos_;
-  std::size_t chunk_;
-};
-
-}  // namespace detail
-
-/// The products of the layers of an extended chunk.
-template <class T, class Device>
-class halo_products final : public graph_products<T, Device> {
- public:
-  using typename graph_products<T, Device>::product;
-
-  halo_products(std::shared_ptr<chunk_graph<T, Device>> g, std::shared_ptr<halo_graph<T, Device>> halos,
-                std::size_t c, std::shared_ptr<chunk_state<T, Device>> state, int window, T factor)
-      : graph_(g),
-        halos_(std::move(halos)),
-        chunk_(c),
-        state_(state),
-        of_chunk_(g, c, state, window, factor) {}
-
-  product of_matrix(const blocking& columns, bool of_input) override {
-    of_chunk_.of_matrix(columns, of_input);
-    return std::make_shared<detail::halo_product<T, Device>>(graph_, halos_, chunk_, columns.size(),
-                                                             state_->tables[tables_++].first);
-  }
-  product of_transpose(const blocking& columns) override {
-    return std::make_shared<detail::transposed_halo_product<T, Device>>(of_chunk_.of_transpose(columns),
-                                                                        halos_, chunk_);
-  }
-
- private:
-  std::shared_ptr<chunk_graph<T, Device>> graph_;
-  std::shared_ptr<halo_graph<T, Device>> halos_;
-  std::size_t chunk_;
-  std::shared_ptr<chunk_state<T, Device>> state_;
-  chunk_products<T, Device> of_chunk_;
-  std::size_t tables_ = 0;
 };
 
 }  // namespace partita::nn

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,6 +55,11 @@ class chunked_vertices {
     const std::size_t at = static_cast<std::size_t>(r) * chunk_count() + c;
     return {begins_[at], begins_[at + 1]};
   }
+  std::vector<global_index> part_rows(int r, std::size_t c) const {
+    std::vector<global_index> found(static_cast<std::size_t>(part(r, c).size()));
+    std::iota(found.begin(), found.end(), part(r, c).begin);
+    return found;
+  }
   interval local_part(int r, std::size_t c) const {
     const global_index begin = begins_[static_cast<std::size_t>(r) * chunk_count()];
     return {part(r, c).begin - begin, part(r, c).end - begin};
@@ -72,8 +78,7 @@ class chunked_vertices {
   std::vector<global_index> vertices(std::size_t c) const {
     std::vector<global_index> of_rows;
     for (int r = 0; r < static_cast<int>(rows_.shape().size()); ++r)
-      for (global_index v = part(r, c).begin; v < part(r, c).end; ++v)
-        of_rows.push_back(vertices_[static_cast<std::size_t>(v)]);
+      for (const global_index v : part_rows(r, c)) of_rows.push_back(vertices_[static_cast<std::size_t>(v)]);
     return of_rows;
   }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/train/chunk_halo.hpp"
+#include "partita/train/chunk_products.hpp"
 #include "partita/train/stage_layers.hpp"
 
 namespace partita::nn {
@@ -37,12 +37,12 @@ class pipeline_stage {
 
   /// Before the first chunk of an epoch, and after the last one.
   void begin_epoch() {
-    for (auto& [table, of_input] : state_->tables) table->begin_epoch();
-    for (auto& sums : state_->sums) sums->begin_epoch();
+    for (auto& table : state_->tables) table.begin_epoch();
+    for (auto& sums : state_->sums) sums.begin_epoch();
     fill(*total_, T(0));
   }
   void end_epoch(std::uint64_t e) {
-    for (auto& [table, of_input] : state_->tables) table->end_epoch(e);
+    for (auto& table : state_->tables) table.end_epoch(e);
   }
   /// Of chunk c, forward, and backward, which adds to the gradients since begin_epoch. The logits of chunks
   /// are in those of the whole.
@@ -105,7 +105,7 @@ class pipeline_stage {
   /// Bytes of neighbours that are kept for chunks, here.
   global_index history_bytes() const {
     global_index bytes = 0;
-    for (const auto& [table, of_input] : state_->tables) bytes += table->bytes();
+    for (const auto& table : state_->tables) bytes += table.bytes();
     return bytes;
   }
 
@@ -191,13 +191,8 @@ template <class T, class Device>
 void pipeline_stage<T, Device>::make_chunk(std::size_t c) {
   const pipeline_options& how = options_.pipeline;
   const int window = how.history == chunk_history::zero ? 0 : how.window;
-  const T factor = how.correct ? T(2) : T(1);
-  std::shared_ptr<graph_products<T, Device>> products;
-  if (halos_)
-    products = std::make_shared<halo_products<T, Device>>(graph_, halos_, c, state_, window, factor);
-  else
-    products = std::make_shared<chunk_products<T, Device>>(graph_, c, state_, window, factor);
-  auto [net, skips] = built(rows_of(c), std::move(products));
+  auto [net, skips] = built(rows_of(c), std::make_shared<chunk_products<T, Device>>(
+                                            graph_, halos_, c, state_, window, T(how.correct ? 2 : 1)));
   auto matrices = halos_ ? made(rows_of(c)) : views([&](matrix& x) { return graph_->part(c, x); });
   chunks_.push_back(std::make_unique<layers>(mesh_, place_, std::move(net), std::move(skips),
                                              std::move(matrices), vertices().rows(c), input_of(c),
@@ -273,11 +268,8 @@ std::optional<algebra::operand<T, Device>> pipeline_stage<T, Device>::input_of(s
   if (auto* const x = features_->dense_rows(); x != nullptr && !halos_)
     return algebra::operand<T, Device>(dense_parts_.emplace_back(graph_->part(c, *x)));
   const io::dataset& data = vertices().data();
-  std::vector<global_index> of_data;
-  if (halos_) of_data = halos_->halo(c).extended_of(mesh_.rank());
-  for (global_index v = vertices().part(mesh_.rank(), c).begin;
-       !halos_ && v < vertices().part(mesh_.rank(), c).end; ++v)
-    of_data.push_back(v);
+  const std::vector<global_index> of_data =
+      halos_ ? halos_->halo(c).extended_of(mesh_.rank()) : vertices().part_rows(mesh_.rank(), c);
   if (!features_->dense_rows())
     return algebra::operand<T, Device>(sparse_parts_.emplace_back(
         graph::sparse_features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
@@ -288,14 +280,14 @@ std::optional<algebra::operand<T, Device>> pipeline_stage<T, Device>::input_of(s
 /// Features that layers multiply with A before any parameter: no chunk reads old ones.
 template <class T, class Device>
 void pipeline_stage<T, Device>::keep_input() {
-  for (auto& [table, of_input] : state_->tables) {
-    if (!of_input) continue;
+  for (auto& table : state_->tables) {
+    if (!table.of_input()) continue;
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
       algebra::dense_operand<T, Device> written_out;
       const matrix& x = written_out(chunks_[c]->input());
-      graph_->write(c, own_rows(c, x), table->rows(*graph_, x.shape().cols));
+      graph_->write(c, own_rows(c, x), table.rows(*graph_, x.shape().cols));
     }
-    table->keep_always();
+    table.keep_always();
   }
 }
 

@@ -11,7 +11,9 @@
 #include "partita/io/edge.hpp"
 #include "partita/partition/blocking.hpp"
 
-namespace partita::nn {
+namespace bench {
+
+using partita::axis_set, partita::blocking, partita::global_index, partita::shape_error;
 
 /// A network of equally wide layers on a graph, as far as traffic depends on it.
 struct layered_network {
@@ -61,9 +63,10 @@ constexpr global_index gradient_words(global_index parameters, int replicas) {
 /// logs.
 inline global_index hybrid_words(const layered_network& net, int stages, int ways, global_index mirrors) {
   if (stages < 1 || ways < 1)
-    base::throw_error<shape_error>({stages, " stages of ", ways, " ways; there is at least one of each"});
+    partita::base::throw_error<shape_error>(
+        {stages, " stages of ", ways, " ways; there is at least one of each"});
   if (stages > net.layers)
-    base::throw_error<shape_error>({net.layers, " layers cannot be cut into ", stages, " stages"});
+    partita::base::throw_error<shape_error>({net.layers, " layers cannot be cut into ", stages, " stages"});
   const std::vector<global_index> boundaries(static_cast<std::size_t>(stages) - 1,
                                              net.width * (1 + net.shared));
   const std::vector<global_index> aggregated(static_cast<std::size_t>(net.layers), net.width);
@@ -101,18 +104,20 @@ constexpr global_index bytes_of(global_index words) {
 /// layer if the graph is symmetric; of a directed one, M of the reversed edges do so backward. `parts` (n):
 /// the way that has each vertex. Local. Throws shape_error for a vertex without a part, and a part that is no
 /// way.
-inline global_index mirror_pairs(std::span<const io::edge> edges, std::span<const int> parts, int ways) {
+inline global_index mirror_pairs(std::span<const partita::io::edge> edges, std::span<const int> parts,
+                                 int ways) {
   for (const int part : parts)
     if (part < 0 || part >= ways)
-      base::throw_error<shape_error>({"part ", part, " is none of ", ways, " ways"});
+      partita::base::throw_error<shape_error>({"part ", part, " is none of ", ways, " ways"});
   const auto part_of = [&](global_index v) {
     if (v < 0 || v >= static_cast<global_index>(parts.size()))
-      base::throw_error<shape_error>({"vertex ", v, " is none of ", parts.size(), " that have parts"});
+      partita::base::throw_error<shape_error>(
+          {"vertex ", v, " is none of ", parts.size(), " that have parts"});
     return static_cast<std::size_t>(parts[static_cast<std::size_t>(v)]);
   };
   std::vector<bool> needed(parts.size() * static_cast<std::size_t>(ways), false);  // (n, ways)
   global_index pairs = 0;
-  for (const io::edge& e : edges) {
+  for (const partita::io::edge& e : edges) {
     const std::size_t here = part_of(e.source), there = part_of(e.target);
     if (here == there) continue;
     const auto pair = static_cast<std::size_t>(e.source) * static_cast<std::size_t>(ways) + there;
@@ -124,7 +129,8 @@ inline global_index mirror_pairs(std::span<const io::edge> edges, std::span<cons
 }
 
 /// The same where the axes of `by` cut the vertices.
-inline global_index mirror_pairs(std::span<const io::edge> edges, const blocking& rows, axis_set by) {
+inline global_index mirror_pairs(std::span<const partita::io::edge> edges, const blocking& rows,
+                                 axis_set by) {
   std::vector<int> parts(static_cast<std::size_t>(rows.size()));
   for (global_index v = 0; v < rows.size(); ++v)
     parts[static_cast<std::size_t>(v)] = static_cast<int>(rows.owner(by, v));
@@ -143,4 +149,4 @@ constexpr double layerwise_bubble(int stages) {
   return static_cast<double>(stages - 1) / static_cast<double>(stages);
 }
 
-}  // namespace partita::nn
+}  // namespace bench

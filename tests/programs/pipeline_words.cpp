@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closed forms of what pipelines and cut graphs receive: against counts, and against published volumes.
-#include "partita/train/pipeline_words.hpp"
+#include "bench/support/pipeline_words.hpp"
 
 #include <doctest/doctest.h>
 #include <set>
@@ -12,7 +12,7 @@ namespace test_pipeline_words {
 
 using namespace partita;
 namespace published = bench::gnnpipe;
-using nn::layered_network, nn::mirror_pairs;
+using bench::layered_network, bench::mirror_pairs;
 
 constexpr int graph_only = 0, stages_only = 1, both = 2;
 
@@ -34,34 +34,34 @@ TEST_CASE("words are those of the closed forms") {
           const global_index mirrors = ways == 1 ? 0 : 57;
           const global_index pipeline = 2 * (stages - 1) * 101 * 7 * (1 + shared);
           const global_index graph = 2 * layers * mirrors * 7 + 2 * (ways - 1) * 1234;
-          CHECK(nn::pipeline_words(net, stages) == pipeline);
-          CHECK(nn::graph_parallel_words(net, ways, mirrors) == graph);
-          CHECK(nn::hybrid_words(net, stages, ways, mirrors) == pipeline + graph);
+          CHECK(bench::pipeline_words(net, stages) == pipeline);
+          CHECK(bench::graph_parallel_words(net, ways, mirrors) == graph);
+          CHECK(bench::hybrid_words(net, stages, ways, mirrors) == pipeline + graph);
         }
-  CHECK(nn::boundary_words(10, std::vector<global_index>{3, 0, 8}) == 220);
-  CHECK(nn::boundary_words(10, {}) == 0);
-  CHECK(nn::halo_words(6, std::vector<global_index>{3, 0, 8}) == 66);
-  CHECK(nn::bytes_of<double>(5) == 40);
+  CHECK(bench::boundary_words(10, std::vector<global_index>{3, 0, 8}) == 220);
+  CHECK(bench::boundary_words(10, {}) == 0);
+  CHECK(bench::halo_words(6, std::vector<global_index>{3, 0, 8}) == 66);
+  CHECK(bench::bytes_of<double>(5) == 40);
 }
 
 TEST_CASE("S stages move less than S ways from the break-even depth on, parameters apart") {
   const layered_network net{100, 4, 8, 0, 1};
-  const double depth = nn::break_even_layers(net, 4, 70);  // 600 / 70
+  const double depth = bench::break_even_layers(net, 4, 70);  // 600 / 70
   for (global_index layers = 4; layers < 20; ++layers) {
     const layered_network deeper{100, 4, layers, 0, 1};
-    CHECK((nn::pipeline_words(deeper, 4) < nn::graph_parallel_words(deeper, 4, 70)) ==
+    CHECK((bench::pipeline_words(deeper, 4) < bench::graph_parallel_words(deeper, 4, 70)) ==
           (static_cast<double>(layers) > depth));
   }
-  CHECK(nn::break_even_layers(net, 4, 0) == std::numeric_limits<double>::infinity());
+  CHECK(bench::break_even_layers(net, 4, 0) == std::numeric_limits<double>::infinity());
   // every row needed everywhere: the ratio of the volumes is the number of layers
-  CHECK(nn::graph_parallel_words({100, 4, 32, 0, 0}, 8, 700) ==
-        32 * nn::pipeline_words({100, 4, 32, 0, 0}, 8));
+  CHECK(bench::graph_parallel_words({100, 4, 32, 0, 0}, 8, 700) ==
+        32 * bench::pipeline_words({100, 4, 32, 0, 0}, 8));
 }
 
 TEST_CASE("nonsense is refused") {
   const layered_network net{100, 4, 8, 0, 0};
-  CHECK_THROWS_WITH_AS(nn::pipeline_words(net, 9), "8 layers cannot be cut into 9 stages", shape_error);
-  CHECK_THROWS_WITH_AS(nn::hybrid_words(net, 0, 2, 1), "0 stages of 2 ways; there is at least one of each",
+  CHECK_THROWS_WITH_AS(bench::pipeline_words(net, 9), "8 layers cannot be cut into 9 stages", shape_error);
+  CHECK_THROWS_WITH_AS(bench::hybrid_words(net, 0, 2, 1), "0 stages of 2 ways; there is at least one of each",
                        shape_error);
   const std::vector<io::edge> edges{{0, 3}};
   CHECK_THROWS_WITH_AS(mirror_pairs(edges, std::vector{0, 1, 0}, 2), "vertex 3 is none of 3 that have parts",
@@ -98,11 +98,11 @@ TEST_CASE("published volumes: within 1 % of the closed forms, in all 16 rows") {
     const auto check = [&](int how, global_index words) {
       CHECK(std::abs(published::gigabytes(words) / r.gigabytes[how] - 1) < 0.01);
     };
-    check(graph_only, nn::graph_parallel_words(net, published::gpus, r.graph.mirrors));
-    check(stages_only, nn::pipeline_words(net, published::gpus));
+    check(graph_only, bench::graph_parallel_words(net, published::gpus, r.graph.mirrors));
+    check(stages_only, bench::pipeline_words(net, published::gpus));
     // M of 2 ways is solved from GCN's row of the graph; it gives the rows of the other models
-    check(both, nn::hybrid_words(net, published::hybrid_stages, published::hybrid_ways,
-                                 published::mirrors_of_hybrid(r.graph)));
+    check(both, bench::hybrid_words(net, published::hybrid_stages, published::hybrid_ways,
+                                    published::mirrors_of_hybrid(r.graph)));
   }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("published ratios of volumes, and the geometric means") {
 
 TEST_CASE("published break-even depths") {
   const auto depth = [](const published::graph& g) {
-    return nn::break_even_layers({g.vertices, g.hidden, 32, 0, 0}, published::gpus, g.mirrors);
+    return bench::break_even_layers({g.vertices, g.hidden, 32, 0, 0}, published::gpus, g.mirrors);
   };
   CHECK(std::abs(depth(published::squirrel) - 3.2) < 0.05);
   CHECK(std::abs(depth(published::flickr) - 3.2) < 0.05);
@@ -129,9 +129,9 @@ TEST_CASE("published break-even depths") {
 }
 
 TEST_CASE("bubbles") {
-  static_assert(nn::pipeline_bubble(1, 4) == 0 && nn::layerwise_bubble(1) == 0);
-  static_assert(nn::pipeline_bubble(8, 32) == 7.0 / 39 && nn::layerwise_bubble(4) == 0.75);
-  CHECK(nn::pipeline_bubble(8, 1) == nn::layerwise_bubble(8));
+  static_assert(bench::pipeline_bubble(1, 4) == 0 && bench::layerwise_bubble(1) == 0);
+  static_assert(bench::pipeline_bubble(8, 32) == 7.0 / 39 && bench::layerwise_bubble(4) == 0.75);
+  CHECK(bench::pipeline_bubble(8, 1) == bench::layerwise_bubble(8));
 }
 
 }  // namespace test_pipeline_words
