@@ -74,13 +74,13 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
                               const partita::io::safetensors_file& file, const predict_command& c) {
   const std::string& name = c.data;
   using partita::io::vertex_data;
+  const std::optional<partita::io::task> task = task_named(c.task.empty() ? model.task : c.task);
   const bool learned = model.options.embedding > 0;
   const partita::global_index rows = learned ? embedding_rows(file) : 0;
   partita::io::dataset data =
       is_built_in(name) ? partita::io::karate_club()
-      : learned
-          ? partita::io::load_dataset(name, vertex_data::edges, rows, {}, task_named(c.task))
-          : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit, task_named(c.task));
+      : learned         ? partita::io::load_dataset(name, vertex_data::edges, rows, {}, task)
+                        : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit, task);
   const auto refuse = [&](const std::string& has, const std::string& needs) {
     throw partita::input_error(file.name() + " does not fit " + name + ": the model has " + needs +
                                ", and the data " + has);
@@ -132,9 +132,11 @@ void require_same_input(const prediction_task& task, const predict_command& c,
 void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
            const predict_command& c, const split_counts& counts) {
   for (const std::string& note : notes_on(task)) fmt::print(stderr, "predict: {}: {}\n", c.data, note);
-  fmt::print("{} on {} {} ({} {}): logits of {} vertices, {} classes, in {}\n", task.model.options.model,
-             world.size(), world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
-             task.data.vertices, task.data.classes, c.out);
+  const std::string& saved = task.model.task;
+  fmt::print("{} on {} {} ({} {}): {} of {} vertices, {} {}, in {}\n", task.model.options.model, world.size(),
+             world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
+             saved == "values" ? "predictions" : "logits", task.data.vertices, task.data.classes,
+             saved.empty() ? "classes" : saved, c.out);
   const auto score = [&](std::size_t part) {
     return score_text(task.data.task,
                       counts[part].score(task.data, static_cast<partita::io::split_part>(part + 1)));

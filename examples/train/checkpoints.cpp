@@ -59,8 +59,10 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
     give_back_free_memory();
     return load ? load() : std::nullopt;
   };
-  if (!c.init.empty())
+  if (!c.init.empty()) {
+    how.source = c.init;
     how.initial = [file = c.init] { return partita::nn::values_in<T>(partita::io::load_safetensors(file)); };
+  }
   how.stop = [] { return asked_by != 0; };
   if (c.old_number) how.old_number = *c.old_number;
   return how;

@@ -2,6 +2,7 @@
 #include "complete.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ void require_use(const CLI::App& app, const partita::nn::training_options& t) {
     throw usage_error("--" + std::string(unread->name) + " is for --model " + models_of(*unread) + ", not " +
                       (row == nullptr ? t.model : row->title()));
   }
+  if (t.schedule.curve != partita::nn::rate_curve::constant && t.schedule.least > t.learning_rate)
+    throw usage_error(
+        fmt::format("--schedule-least {} is more than --lr {}", t.schedule.least, t.learning_rate));
   if (t.raw_features && t.embedding > 0)
     throw usage_error("--raw-features and --embedding do not go together: then no features are read");
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "partita/train/model_file.hpp"
+
 namespace {
 
 using partita::global_index;
@@ -29,6 +31,21 @@ global_index unused_classes(const partita::io::dataset& data) {
   return std::ranges::count(used, false);
 }
 
+/// Where the file of --init is of a model with other options.
+void add_other_options(std::vector<std::string>& notes, const command& c) {
+  namespace nn = partita::nn;
+  if (c.init.empty()) return;
+  const partita::io::safetensors_file file = partita::io::load_safetensors(c.init);
+  for (const nn::field& f : nn::fields) {
+    const auto found = file.metadata().find(nn::detail::model_key(f));
+    const std::string here = text_of(f, c.training);
+    if (f.kept == nn::field_kept::by_models && f.name != "seed" && f.name != "raw-features" &&
+        found != file.metadata().end() && found->second != here)
+      notes.push_back(fmt::format("the model in {} has {} {}, and this one {}", c.init, f.name,
+                                  partita::io::printable(found->second), here));
+  }
+}
+
 bool adds_loops(const partita::nn::training_options& t) {
   const partita::nn::model_row* const row = find_row(t);
   return row != nullptr && row->reads("self-loops");
@@ -47,6 +64,7 @@ std::vector<std::string> notes_on(const partita::communicator& world, const part
                                   const command& c) {
   const partita::nn::training_options& t = c.training;
   std::vector<std::string> notes = data.notes;
+  add_other_options(notes, c);
   if (const global_index unused = data.labels.empty() ? 0 : unused_classes(data); 2 * unused > data.classes)
     notes.push_back(fmt::format("labels go up to {}, so there are {} classes, {} of which no vertex has",
                                 data.classes - 1, data.classes, unused));

@@ -290,6 +290,9 @@ TEST_CASE("dataset: labels that cannot be used") {
   CHECK(as(io::task::classes) ==
         "labels.npy: the label of vertex 2 is 0.500000, expected a class, a whole number from 0, or -1 for "
         "none; labels.astype(int64) makes classes of numbers");
+  io::write_npy(folder / "labels.npy", {4}, std::vector<float>{0, std::nanf(""), 1, 1});
+  CHECK(as(io::task::classes) ==
+        "labels.npy: label nan or -1 of vertex 1 means none, but the split of that vertex is 2");
   io::write_npy(folder / "labels.npy", {4, 2}, std::vector<float>{0, 1, 0.5, 1, 0, 0, 0, 0});
   CHECK(as(io::task::labels) == "labels.npy: entry 0 of row 1 is 0.500000, expected 0 or 1");
   CHECK(as(io::task::classes) ==

@@ -99,7 +99,8 @@ class Options(ProgramCase):
                 self.assertEqual(f.read()[-100:], g.read()[-100:])
         self.assertEqual([score is None for score in self.train("--epochs", "7", "--evaluate-every", "3")["val_accuracies"]], [True, True, False, True, True, False, False])
         self.train("--model", "gcn", "--save", model)
-        self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--hidden", "9", "--init", model, "--quiet"), 1, "the model has a parameter W0 (34 x 9)")
+        self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--hidden", "9", "--init", model, "--quiet"), 1, "the model has a parameter W0 (34 x 9) where " + model)
+        self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--schedule", "cosine", "--schedule-least", "1", "--quiet"), 2, "--schedule-least 1 is more than --lr 0.01")
         self.check_refused(run(TRAIN, "--data", "karate", "--model", "sgc", "--init", model, "--quiet"), 1, "the model has a parameter")
 
     def test_presets_have_no_option_that_their_model_does_not_read(self):

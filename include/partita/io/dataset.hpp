@@ -185,8 +185,8 @@ class dataset_reader {
     if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
     const bool is_column = header.shape.size() == 1 || header.shape[1] == 1;
-    const bool floating = npy_type_name(header.descr).starts_with("float");
-    data_.task = asked_.value_or(floating ? task::values : is_column ? task::classes : task::labels);
+    floating_ = npy_type_name(header.descr).starts_with("float");
+    data_.task = asked_.value_or(floating_ ? task::values : is_column ? task::classes : task::labels);
     if (data_.task == task::classes && !is_column)
       fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape) +
                      "; labels.argmax(1) makes classes");
@@ -301,7 +301,8 @@ class dataset_reader {
     if (label < -1 || label >= data_.vertices)
       fail(name, which() + " is outside the classes, of which there are at most as many as vertices");
     if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
-      fail(name, which() + " means none, but the split of that vertex is " + number(data_.split[v]));
+      fail(name, (floating_ ? "label nan or -1 of vertex " + std::to_string(v) : which()) +
+                     " means none, but the split of that vertex is " + number(data_.split[v]));
   }
 
   void read_edges() {
@@ -360,6 +361,7 @@ class dataset_reader {
   std::optional<task> asked_;
   global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
+  bool floating_ = false;                     ///< labels
   dataset data_;
 };
 

@@ -45,7 +45,8 @@ io::tensor_metadata lasting_options(training_options o, const io::dataset& data)
                             {prefix + "vertices", std::to_string(data.vertices)},
                             {prefix + "features", std::to_string(data.features)},
                             {prefix + "classes", std::to_string(data.classes)}};
-  if (data.task == io::task::values) found[prefix + "task"] = "values";
+  if (data.task != io::task::classes)
+    found[prefix + "task"] = data.task == io::task::values ? "values" : "labels";
   for (const field& f : fields) {
     const bool kept = f.kept >= field_kept::by_checkpoints ||
                       (f.kept == field_kept::by_checkpoints_if_given && !is_default(f, o));
@@ -61,8 +62,10 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
   for (const auto& [key, value] : wanted) {
     const auto found = file.metadata().find(key);
     const std::string name = key.substr(sizeof(options_prefix) - 1);
+    if (found == file.metadata().end() && name == "task" && value == "labels") continue;  // as of older ones
     if (found == file.metadata().end())
-      base::throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
+      base::throw_error<input_error>(
+          {file.name(), ": that run has no ", name, ", and this one's is ", value});
     if (found->second != value)
       base::throw_error<input_error>({file.name(), ": the ", name, " of that run is ",
                                       io::printable(found->second), ", and this one's is ", value});

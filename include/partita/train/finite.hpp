@@ -51,8 +51,8 @@ inline void report_step(const communicator& world, double seconds, std::string n
 inline void require_finite(const epoch_report& report, const std::string& name,
                            const training_options& options) {
   if (!std::isfinite(report.loss))
-    base::throw_error<error>(
-        {name, ": the loss is not finite in epoch ", report.epoch, "; a lower learning rate may help"});
+    base::throw_error<error>({name, ": the loss is not finite in epoch ", report.epoch,
+                              report.epoch > 1 ? "; a lower learning rate may help" : ""});
   if (!report.not_finite.empty())
     base::throw_error<error>(
         {name, ": ", report.not_finite, " is not finite in epoch ", report.epoch,

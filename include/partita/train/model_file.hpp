@@ -26,6 +26,7 @@ struct saved_model {
   training_options options;                ///< those that say what the model computes, and the seed
   global_index features = 0, classes = 0;  ///< columns of the data's features, and of the logits
   std::string precision = {}, data = {};   ///< f32 or f64; the name of the data
+  std::string task = {};                   ///< labels or values; empty: classes, or an older file
 };
 
 namespace detail {
@@ -123,6 +124,7 @@ io::tensor_metadata metadata_of(training_options o, const io::dataset& data) {
                             {"classes", std::to_string(data.classes)},
                             {"precision", sizeof(T) == 8 ? "f64" : "f32"},
                             {"data", detail::as_utf8(data.name)}};
+  if (data.task != io::task::classes) found["task"] = data.task == io::task::values ? "values" : "labels";
   for (const field& f : fields)
     if (f.kept == field_kept::by_models) found[detail::model_key(f)] = text_of(f, o);
   return found;
@@ -167,6 +169,8 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
   m.precision = from.text("precision");
   from.require(m.precision == "f32" || m.precision == "f64", "precision");
   m.data = from.text("data");
+  if (from.has("task")) m.task = from.text("task");
+  from.require(m.task.empty() || m.task == "labels" || m.task == "values", "task");
   detail::require_weights(file, m);
   return m;
 }

@@ -197,26 +197,26 @@ void sort_embedding(state_dict<T>& state, std::span<const global_index> vertices
       p.values = in_order_of_vertices(std::move(p.values), p.shape.cols, vertices, back);
 }
 
-/// The matrices of a state in the order of the model's. Local. Throws error, which names one, unless they are
-/// the same.
+/// The matrices of a state, which messages call `source`, in the order of the model's. Local. Throws error,
+/// which names one, unless they are the same.
 template <class T>
-state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model) {
+state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model, std::string_view source) {
   state_dict<T> found;
   for (const parameter_values<T>& wanted : model) {
     const auto at = std::ranges::find(state, wanted.name, &parameter_values<T>::name);
     if (at == state.end())
-      base::throw_error<error>({"the model has a parameter ", wanted.name, ", the state none"});
+      base::throw_error<error>({"the model has a parameter ", wanted.name, ", ", source, " none"});
     if (at->shape != wanted.shape)
-      base::throw_error<error>({"the model has a parameter ", wanted.name, " (", wanted.shape,
-                                ") where the state has one of ", at->shape});
+      base::throw_error<error>({"the model has a parameter ", wanted.name, " (", wanted.shape, ") where ",
+                                source, " has one of ", at->shape});
     if (std::ssize(at->values) != at->shape.rows * at->shape.cols)
       base::throw_error<error>(
-          {"the state has ", at->values.size(), " values of ", at->name, " (", at->shape, ")"});
+          {source, " has ", at->values.size(), " values of ", at->name, " (", at->shape, ")"});
     found.push_back(*at);
   }
   for (const parameter_values<T>& given : state)
     if (std::ranges::find(model, given.name, &parameter_values<T>::name) == model.end())
-      base::throw_error<error>({"the state has a parameter ", given.name, ", the model none"});
+      base::throw_error<error>({source, " has a parameter ", given.name, ", the model none"});
   return found;
 }
 

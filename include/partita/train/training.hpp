@@ -144,7 +144,7 @@ class training {
   };
   std::vector<part> parts(std::optional<rows>& x, bool with_moments);
   state_dict<T> gathered(bool with_moments);
-  void scatter(const state_dict<T>& from, bool with_moments);
+  void scatter(const state_dict<T>& from, bool with_moments, std::string_view source = "the state");
   void go_on(training_state<T>& from);
   std::vector<epoch_report> begin(const continuation<T>& how);
   void save(const std::vector<epoch_report>& reports, const continuation<T>& how);
@@ -202,7 +202,7 @@ state_dict<T> training<T, Device>::gathered(bool with_moments) {
 
 /// `from`: of the first rank, as gathered.
 template <class T, class Device>
-void training<T, Device>::scatter(const state_dict<T>& from, bool with_moments) {
+void training<T, Device>::scatter(const state_dict<T>& from, bool with_moments, std::string_view source) {
   std::optional<rows> x = learned_rows();
   const std::vector<part> forms = parts(x, with_moments);
   state_dict<T> wanted;
@@ -214,7 +214,7 @@ void training<T, Device>::scatter(const state_dict<T>& from, bool with_moments) 
   for (const auto& [name, shape] : all_shapes()) elements += want(name, shape);
   const std::size_t matrices = wanted.size();
   if (x) want(std::string(embedding_name), x->shape());
-  const state_dict<T> given = mesh_.rank() == 0 ? detail::matched(from, wanted) : state_dict<T>();
+  const state_dict<T> given = mesh_.rank() == 0 ? detail::matched(from, wanted, source) : state_dict<T>();
   for (std::size_t k = 0; k < forms.size(); ++k) {
     std::vector<T> all;
     for (std::size_t i = k; mesh_.rank() == 0 && i < matrices; i += forms.size())
@@ -285,7 +285,7 @@ std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how)
     state_dict<T> given;
     if (world.rank() == 0) given = how.initial();
     detail::sort_embedding(given, how.old_number, true);
-    assign(given);
+    scatter(given, false, how.source);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "partita/memory/far_forecast.hpp"
@@ -47,6 +48,7 @@ struct continuation {
   std::function<std::optional<training_state<T>>()> load = {};
   /// For a new run: the parameters to begin with, and the rows of an embedding; see training::assign.
   std::function<state_dict<T>()> initial = {};
+  std::string source = "the state";  ///< what messages call `initial`
   /// After every so many epochs, after the last one, and where the run is stopped.
   std::function<void(training_state<T>)> save = {};
   int every = 1;
