@@ -25,6 +25,7 @@ FLOORS = {
     "algebra": 5,
     "sampling": 5,
     "graph": 6,
+    "autodiff": 6,
     "nn": 7,
     "train": 8,
     "compiled": 9,

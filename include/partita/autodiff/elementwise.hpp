@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Element-wise verbs on variables, in any layout: functions by dual numbers, sums, relu, dropout; changes of
+/// layout.
+
+#include "partita/algebra/row_products.hpp"
+#include "partita/autodiff/tape.hpp"
+#include "partita/base/dual.hpp"
+#include "partita/base/function.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita::autodiff {
+
+namespace detail {
+
+/// d f'(x).
+template <class Function>
+struct chained {
+  Function f;
+  template <class T>
+  constexpr T operator()(T x, T d) const {
+    return d * f(base::dual<T, 1>::input(x, 0)).slope[0];
+  }
+};
+
+/// d f / d operand K.
+template <class Function, int K>
+struct slope_of_two {
+  Function f;
+  template <class T>
+  constexpr T operator()(T x, T y) const {
+    using dual = base::dual<T, 1>;
+    return f(K == 0 ? dual::input(x, 0) : dual(x), K == 1 ? dual::input(y, 0) : dual(y)).slope[0];
+  }
+};
+
+/// a x, of numbers and duals.
+struct times {
+  double a;
+  template <class X>
+  constexpr X operator()(X x) const {
+    return X(a) * x;
+  }
+};
+
+template <class T, class Device, class Function>
+class transform_node final : public node<T, Device> {
+  using base = node<T, Device>;
+
+ public:
+  transform_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
+      : base(std::move(from), to), f_(f) {}
+  void forward() override { partita::transform(this->in().value->any(), this->to().value->any(), f_); }
+  void backward() override {
+    this->in().give([&](auto& d) {
+      partita::zip(this->in().value->any(), this->to().gradient->any(), d.any(), chained<Function>{f_});
+    });
+  }
+  bool keeps_output() const override { return false; }
+
+ private:
+  Function f_;
+};
+
+template <class T, class Device, class Function>
+class zip_node final : public node<T, Device> {
+  using base = node<T, Device>;
+
+ public:
+  zip_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
+      : base(std::move(from), to), f_(f) {}
+  void forward() override {
+    partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), f_);
+  }
+  void backward() override {
+    give<0>();
+    give<1>();
+  }
+  bool keeps_output() const override { return false; }
+
+ private:
+  template <int K>
+  void give() {
+    this->in(K).give([&](auto& d) {
+      partita::zip(this->in().value->any(), this->in(1).value->any(), d.any(), slope_of_two<Function, K>{f_});
+      partita::zip(d.any(), this->to().gradient->any(), d.any(), std::multiplies<>{});
+    });
+  }
+
+  Function f_;
+};
+
+/// Works in the memory of what it reads, where nobody else reads that.
+template <class T, class Device>
+class in_place_node : public node<T, Device> {
+ public:
+  using node<T, Device>::node;
+  using typename node<T, Device>::slot;
+
+  void settle() override {
+    if (!this->alone_reads(0, drops())) return;
+    this->in().in_place = &this->to();
+    if (auto* const p = this->maker(); fuses(*p)) this->fuse_into(p);
+  }
+  void forward() override {
+    if (!this->fused()) compute(this->in().value->any(), this->to().value->any());
+  }
+  void backward() override {
+    auto& d = this->to().gradient->any();
+    if (this->in().in_place == &this->to()) {
+      if (this->in().needs_gradient) pull(d, d);
+      this->in().written = true;
+    } else {
+      this->in().give([&](auto& into) { pull(d, into.any()); });
+    }
+  }
+
+ protected:
+  using matrix = dense<T, dynamic_layout, Device>;
+
+  virtual bool drops() const { return false; }
+  virtual bool fuses(node<T, Device>& p) = 0;
+  virtual void compute(const matrix& x, matrix& y) = 0;
+  /// dx from dy, which may be the same.
+  virtual void pull(const matrix& dy, matrix& dx) = 0;
+};
+
+struct passes_positive {
+  template <class T>
+  constexpr T operator()(T out, T d) const {
+    return out > T(0) ? d : T(0);
+  }
+};
+
+template <class T, class Device>
+class relu_node final : public in_place_node<T, Device> {
+ public:
+  using in_place_node<T, Device>::in_place_node;
+  using typename in_place_node<T, Device>::matrix;
+
+  bool allows_dropout() const override { return true; }
+
+ protected:
+  bool fuses(node<T, Device>& p) override { return p.take_relu(); }
+  void compute(const matrix& x, matrix& y) override { partita::transform(x, y, base::positive_part{}); }
+  void pull(const matrix& dy, matrix& dx) override {
+    partita::zip(this->to().value->any(), dy, dx, passes_positive{});
+  }
+};
+
+template <class T, class Device>
+class dropout_node final : public in_place_node<T, Device> {
+ public:
+  using typename in_place_node<T, Device>::matrix;
+  using typename in_place_node<T, Device>::slot;
+
+  dropout_node(std::vector<slot*> from, slot& to, double rate, random_key key)
+      : in_place_node<T, Device>(std::move(from), to), rate_(rate), key_(key) {}
+  void begin(const step& s) override {
+    mask_ = {s.training ? rate_ : 0, {key_.seed, s.epoch, key_.stream}, s.vertices};
+  }
+  bool keeps_output() const override { return false; }
+
+ protected:
+  bool drops() const override { return true; }
+  bool fuses(node<T, Device>& p) override {
+    return p.take_dropout([this] { return mask_; });
+  }
+  void compute(const matrix& x, matrix& y) override { apply(x, y); }
+  void pull(const matrix& dy, matrix& dx) override { apply(dy, dx); }
+
+ private:
+  void apply(const matrix& x, matrix& y) {
+    if (mask_.probability > 0)
+      partita::dropout(x, y, mask_);
+    else if (&x != &y)
+      partita::copy(x, y);
+  }
+
+  double rate_;
+  random_key key_;
+  dropout_mask mask_;
+};
+
+template <class T, class Device>
+class add_row_node final : public in_place_node<T, Device> {
+ public:
+  using in_place_node<T, Device>::in_place_node;
+  using typename in_place_node<T, Device>::matrix;
+
+  void backward() override {
+    this->in(1).give([&](auto& d) { algebra::column_sums_part(this->to().gradient->rows(), d.whole()); });
+    in_place_node<T, Device>::backward();
+  }
+  traffic predicted_backward() const override {
+    const auto& b = this->in(1);
+    return b.needs_gradient ? algebra::predicted_part<T>(b.at.mesh, b.at.cols.size()) : traffic{};
+  }
+  bool keeps_output() const override { return false; }
+
+ protected:
+  bool fuses(node<T, Device>& p) override { return p.take_bias(this->in(1)); }
+  void compute(const matrix& x, matrix& y) override {
+    if (&x != &y) partita::copy(x, y);
+    partita::add_row(this->in(1).value->whole(), y);
+  }
+  void pull(const matrix& dy, matrix& dx) override {
+    if (&dx != &dy) partita::copy(dy, dx);
+  }
+};
+
+/// X + Y, in the memory of both where nobody else reads them: the later product then adds to the other.
+template <class T, class Device>
+class sum_node final : public node<T, Device> {
+ public:
+  using node<T, Device>::node;
+  using typename node<T, Device>::slot;
+
+  void settle() override {
+    if (!this->alone_reads(0) || !this->alone_reads(1)) return;
+    node<T, Device>*const first = this->maker(0), *const second = this->maker(1);
+    node<T, Device>* const later = first->number() < second->number() ? second : first;
+    if (!later->take_sum()) return;
+    this->fuse_into(later);
+    for (slot* x : this->from()) x->in_place = &this->to();
+  }
+  void forward() override {
+    if (!this->fused())
+      partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), std::plus<>{});
+  }
+  void backward() override {
+    for (slot* x : this->from()) {
+      if (x->in_place == &this->to())
+        x->written = true;
+      else
+        x->give([&](auto& d) { partita::copy(this->to().gradient->any(), d.any()); });
+    }
+  }
+  bool keeps_output() const override { return false; }
+};
+
+template <class T, class Device>
+class redistribute_node final : public node<T, Device> {
+  using base = node<T, Device>;
+
+ public:
+  redistribute_node(std::vector<typename base::slot*> from, typename base::slot& to)
+      : base(std::move(from), to), there_(plan(this->in(), to)), back_(plan(to, this->in())) {}
+  void forward() override { there_(this->in().value->any(), this->to().value->any()); }
+  void backward() override {
+    this->in().give([&](auto& d) { back_(this->to().gradient->any(), d.any()); });
+  }
+  traffic predicted_forward() const override { return there_.predicted(); }
+  traffic predicted_backward() const override { return back_.predicted(); }
+  bool keeps_output() const override { return false; }
+
+ private:
+  static redistribution<T, Device> plan(const typename base::slot& x, const typename base::slot& y) {
+    return {x.at.mesh, x.at.rows, x.at.cols, x.at.layout, y.at.layout};
+  }
+  redistribution<T, Device> there_, back_;
+};
+
+template <class T, class Device>
+place<Device> place_of(const variable<T, Device>& x) {
+  return {x.on().mesh(), x.layout(), x.row_blocking(), x.col_blocking()};
+}
+
+template <class T, class Device>
+void require_alike(const char* what, const variable<T, Device>& x, const variable<T, Device>& y) {
+  if (x.layout() == y.layout() && x.row_blocking() == y.row_blocking() &&
+      x.col_blocking() == y.col_blocking())
+    return;
+  base::throw_error<shape_error>({what, " needs variables of the same layout and blockings, not ", x.shape(),
+                                  " with (", to_string(x.layout()), ") and ", y.shape(), " with (",
+                                  to_string(y.layout()), ")"});
+}
+
+}  // namespace detail
+
+/// y(i, j) = f(x(i, j)), f a function of generic arithmetic (see base::dual); adjoint: dx = f'(x) dy. On CUDA
+/// f is of a named type. Local.
+template <class T, class Device, class Function>
+variable<T, Device> transform(variable<T, Device> x, Function f) {
+  return x.on().template record<detail::transform_node<T, Device, Function>>(detail::place_of(x), {x}, false,
+                                                                             f);
+}
+/// z(i, j) = f(x(i, j), y(i, j)); adjoints: dx = f_x(x, y) dz, dy = f_y(x, y) dz. Local. Throws shape_error.
+template <class T, class Device, class Function>
+variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f) {
+  detail::require_alike("zip", x, y);
+  return x.on().template record<detail::zip_node<T, Device, Function>>(detail::place_of(x), {x, y}, false, f);
+}
+
+/// x + y, x - y, x y entry by entry, and a x; adjoints: dx = dz and dy = dz; dy = -dz; dx = y dz and dy = x
+/// dz; dx = a dz. Local. Throws shape_error.
+template <class T, class Device>
+variable<T, Device> operator+(variable<T, Device> x, variable<T, Device> y) {
+  detail::require_alike("a sum", x, y);
+  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false);
+}
+template <class T, class Device>
+variable<T, Device> operator-(variable<T, Device> x, variable<T, Device> y) {
+  return zip(x, y, std::minus<>{});
+}
+template <class T, class Device>
+variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
+  return zip(x, y, std::multiplies<>{});
+}
+template <class T, class Device>
+variable<T, Device> operator*(double a, variable<T, Device> x) {
+  return transform(x, detail::times{a});
+}
+
+/// y(i, j) = x(i, j) + bias(0, j), bias replicated, x with whole rows; adjoints: dx = dy, dbias = the column
+/// sums of dy. Local. Throws shape_error.
+template <class T, class Device>
+variable<T, Device> add_row(variable<T, Device> bias, variable<T, Device> x) {
+  if (bias.shape() != matrix_shape{1, x.shape().cols} || bias.layout() != replicated ||
+      x.layout() != vertex_rows)
+    base::throw_error<shape_error>({"add_row adds a replicated row to whole rows, not ", bias.shape(),
+                                    " with (", to_string(bias.layout()), ") to ", x.shape(), " with (",
+                                    to_string(x.layout()), ")"});
+  return x.on().template record<detail::add_row_node<T, Device>>(detail::place_of(x), {x, bias}, false);
+}
+/// max(x, 0); adjoint: dx = dy where y > 0, else 0. Local.
+template <class T, class Device>
+variable<T, Device> relu(variable<T, Device> x) {
+  return x.on().template record<detail::relu_node<T, Device>>(detail::place_of(x), {x}, false);
+}
+/// x / (1 - rate), or 0 with probability `rate`, in training only; the choices are those of seed and stream
+/// of `key`, of the step's epoch, and of the global row and column. Adjoint: the same of dy. Local. Throws
+/// error unless 0 <= rate < 1.
+template <class T, class Device>
+variable<T, Device> dropout(variable<T, Device> x, double rate, random_key key = {}) {
+  if (!(rate >= 0 && rate < 1))
+    base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
+  if (rate == 0) return x;
+  return x.on().template record<detail::dropout_node<T, Device>>(detail::place_of(x), {x}, true, rate, key);
+}
+/// The same matrix in another layout; adjoint: the way back. Collective over the mesh. What travels: see
+/// redistribution. Throws error for a replicated x or layout: the gradient of a replicated matrix is a sum.
+template <class T, class Device>
+variable<T, Device> redistribute(variable<T, Device> x, layout l) {
+  if (x.layout() == l) return x;
+  if (x.layout() == replicated || l == replicated)
+    base::throw_error<error>({"a variable of ", x.shape(), " is not redistributed from (",
+                              to_string(x.layout()), ") to (", to_string(l),
+                              "): gradients of replicated matrices are sums over the ranks"});
+  return x.on().template record<detail::redistribute_node<T, Device>>(
+      {x.on().mesh(), l, x.row_blocking(), x.col_blocking()}, {x}, false);
+}
+
+}  // namespace partita::autodiff

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// A tape over the verbs: what is written forward once runs forward and backward many times.
+
+#include "partita/algebra/spmm.hpp"
+#include "partita/autodiff/variable.hpp"
+
+namespace partita::autodiff {
+
+/// A planned Y = A X, as a tape multiplies with it; see spmm_plan.
+template <class T, class Device>
+class product {
+ public:
+  using views = detail::matrix_views<T, Device>;
+
+  virtual ~product() = default;
+  /// y = drop(clamp(A x + bias)); the beta of e is 0.
+  virtual void operator()(views& x, views& y, const epilogue<T, Device>& e) = 0;
+  /// What this rank receives in one call.
+  virtual traffic predicted() const = 0;
+};
+
+/// Makes the products of a tape: with A, or with A^T where it is for backward, for the layout and the columns
+/// of X; null where the tape is to plan its own.
+template <class T, class Device>
+using product_maker = std::function<std::shared_ptr<product<T, Device>>(
+    const sparse<T, dynamic_layout, Device>&, layout, const blocking&, bool backward)>;
+
+namespace detail {
+
+template <class T, class Device>
+class planned_product final : public product<T, Device> {
+ public:
+  using typename product<T, Device>::views;
+
+  planned_product(const sparse<T, dynamic_layout, Device>& a, layout l, const blocking& columns)
+      : plan_(a, l, columns) {}
+  void operator()(views& x, views& y, const epilogue<T, Device>& e) override {
+    plan_(1, x.any(), y.any(), e);
+  }
+  traffic predicted() const override { return plan_.predicted(); }
+
+ private:
+  spmm_plan<T, Device> plan_;
+};
+
+}  // namespace detail
+
+/// Records verbs on variables, runs them, and derives the gradients of parameters and inputs from that of a
+/// result. Plans and memory are made while verbs are recorded and in the first run; later runs analyse and
+/// allocate nothing. What depends on constants alone is computed in the first forward, and no gradient is
+/// computed that no parameter and no input needs.
+///
+/// Verbs that follow a product with one reader each (a bias, relu, dropout, a sum) are computed in its pass
+/// and its memory. Collective over the mesh: recording, forward and backward. What travels: what the verbs
+/// send, each in the forms of its own page, and one all-reduce of the gradients of all parameters that have
+/// no gradient of their own (parameter(w)).
+template <class T, class Device>
+class tape {
+ public:
+  using variable = autodiff::variable<T, Device>;
+  using weight = dense<T, replicated, Device>;
+  using matrix = dense<T, dynamic_layout, Device>;
+  using slot = detail::slot<T, Device>;
+
+  /// `products`: with which spmm multiplies, plans of its own if none are given.
+  explicit tape(const partita::mesh<Device>& m, product_maker<T, Device> products = {})
+      : mesh_(m), products_(std::move(products)) {}
+  tape(const tape&) = delete;
+  tape& operator=(const tape&) = delete;
+
+  const partita::mesh<Device>& mesh() const { return mesh_; }
+
+  /// A matrix that keeps its entries and needs no gradient. x must outlive the tape.
+  template <layout L>
+  variable constant(const dense<T, L, Device>& x) {
+    slot& s = add_slot({mesh_, x.layout(), x.row_blocking(), x.col_blocking()}, false, false);
+    s.value->see(x);
+    return {*this, s};
+  }
+  template <layout L>
+  variable constant(const dense<T, L, Device>&&) = delete;
+  /// A matrix whose entries are read anew in each forward, and whose gradient is computed. x must outlive
+  /// the tape.
+  template <layout L>
+  variable input(const dense<T, L, Device>& x) {
+    slot& s = add_slot({mesh_, x.layout(), x.row_blocking(), x.col_blocking()}, true, true);
+    s.value->see(x);
+    return {*this, s};
+  }
+  template <layout L>
+  variable input(const dense<T, L, Device>&&) = delete;
+  /// A matrix with whole rows that give() names before each forward. `varies`: it is another one in each.
+  variable input(const blocking& rows, const blocking& cols, bool varies, bool needs_gradient) {
+    return {*this, add_slot({mesh_, vertex_rows, rows, cols}, needs_gradient, varies)};
+  }
+  /// A replicated matrix to be learned; its gradient is gradient(), summed over the ranks. w must outlive the
+  /// tape.
+  variable parameter(weight& w) {
+    slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
+    s.weight = &w;
+    own_.push_back(&s);
+    return {*this, s};
+  }
+  /// One whose gradient, this rank's contribution, goes to `gradient`.
+  variable parameter(weight& w, weight& gradient) {
+    slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
+    s.weight = &w;
+    s.weight_gradient = &gradient;
+    return {*this, s};
+  }
+  /// Has the entries of x kept after forward, so that value(x) can be read.
+  variable keep(variable x) {
+    unsettle();
+    ++x.slot_->uses;
+    return x;
+  }
+
+  /// x is h in the next forward. Where x was recorded as one that does not vary, what depends on it is
+  /// computed again unless h is constant and was before.
+  void give(variable x, const algebra::operand<T, Device>& h) {
+    slot& s = *x.slot_;
+    const bool same = s.given && s.given->constant() && h.constant() && settled_;
+    if (!s.varies && !same) fixed_computed_ = false;
+    s.given = h;
+    if (same && !s.varies && fixed_computed_) return;
+    if (!s.written_out) s.written_out.emplace();
+    dense_of(s);
+  }
+
+  /// Computes what varies, and in the first call the rest.
+  void forward(const step& now = {}) {
+    settle();
+    for (const auto& s : slots_)
+      if (s->weight != nullptr) s->value->see(*s->weight);
+    for (const auto& n : nodes_) n->begin(now);
+    for (const auto& n : nodes_)
+      if (n->to().varies || !fixed_computed_) n->forward();
+    fixed_computed_ = true;
+  }
+  /// The gradients of a loss of the last forward, or of a sum of losses.
+  void backward(const scalar<T, Device>& loss) {
+    begin_backward();
+    for (const auto& [weight, of] : loss.terms()) {
+      of->weigh(of->to().written ? of->weight() + weight : weight);
+      of->to().written = true;
+    }
+    run_backward();
+  }
+  /// The gradients of a result of the last forward whose gradient is dz.
+  template <layout L>
+  void backward(variable z, const dense<T, L, Device>& dz) {
+    begin_backward();
+    z.slot_->give([&](auto& d) { partita::copy(dz, d.any()); });
+    run_backward();
+  }
+
+  /// What a variable was in the last forward. Throws error where what followed was computed in its memory.
+  const matrix& value(variable x) const {
+    if (x.slot_->in_place != nullptr)
+      base::throw_error<error>({"a result of ", x.shape(),
+                                " was overwritten by what follows it; keep() it on the tape before forward"});
+    return x.slot_->value->any();
+  }
+  /// The gradient of a parameter or of an input in the last backward.
+  const matrix& gradient(variable x) const {
+    if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
+    return x.slot_->gradient->any();
+  }
+
+  /// What this rank receives in one steady forward, and in one backward.
+  traffic predicted_forward() const {
+    traffic v;
+    for (const auto& n : nodes_)
+      if (n->to().varies) v += n->predicted_forward();
+    return v;
+  }
+  traffic predicted_backward() const {
+    traffic v;
+    global_index elements = 0;
+    for (const auto& n : nodes_)
+      if (n->to().needs_gradient) v += n->predicted_backward();
+    for (const slot* s : own_) elements += s->at.shape().rows * s->at.shape().cols;
+    if (!own_.empty()) v += algebra::predicted_sum_of_parts<T>(mesh_, elements);
+    return v;
+  }
+
+  /// For verbs: the matrix behind a variable, a product, and a node of class Node that makes a matrix at a
+  /// place from others, constructed with their slots, its own, and more.
+  static slot& slot_of(variable x) { return *x.slot_; }
+  std::shared_ptr<product<T, Device>> make_product(const sparse<T, dynamic_layout, Device>& a, layout l,
+                                                   const blocking& columns, bool backward) {
+    if (products_)
+      if (auto made = products_(a, l, columns, backward)) return made;
+    return std::make_shared<detail::planned_product<T, Device>>(backward ? transposed(a) : a, l, columns);
+  }
+  template <class Node, class... More>
+  variable record(const detail::place<Device>& at, const std::vector<variable>& from, bool varies,
+                  More&&... more) {
+    return {*this, append<Node>(at, from, varies, std::forward<More>(more)...).to()};
+  }
+  /// A loss of z.
+  template <class Node, class... More>
+  scalar<T, Device> record_loss(variable z, More&&... more) {
+    const blocking one = blocking::even(1, mesh_.shape(), nesting::rows),
+                   column = blocking::even(1, mesh_.shape(), nesting::cols);
+    return append<Node>({mesh_, replicated, one, column}, {z}, false, std::forward<More>(more)...);
+  }
+
+ private:
+  template <class Node, class... More>
+  Node& append(const detail::place<Device>& at, const std::vector<variable>& from, bool varies,
+               More&&... more) {
+    std::vector<slot*> slots;
+    bool needs = false;
+    for (const variable& x : from) {
+      if (&x.on() != this) throw error("a verb was given variables of two tapes");
+      slots.push_back(x.slot_);
+      ++x.slot_->uses;
+      varies = varies || x.slot_->varies;
+      needs = needs || x.slot_->needs_gradient;
+    }
+    slot& to = add_slot(at, needs, varies);
+    auto made = std::make_unique<Node>(std::move(slots), to, std::forward<More>(more)...);
+    Node& made_here = *made;
+    to.producer = made.get();
+    made->be_number(nodes_.size());
+    nodes_.push_back(std::move(made));
+    return made_here;
+  }
+  slot& add_slot(const detail::place<Device>& at, bool needs_gradient, bool varies) {
+    unsettle();
+    slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
+    return *slots_.back();
+  }
+  void unsettle() {
+    if (settled_) throw error("a tape that has run records no more");
+  }
+  /// The views of an input, dense.
+  void dense_of(slot& s) {
+    if (s.given->slices() != nullptr) throw error("a tape has no verbs for slices of an input's columns");
+    s.value->see((*s.written_out)(*s.given));
+  }
+  void settle() {
+    if (settled_) return;
+    settled_ = true;
+    for (const auto& n : nodes_) n->settle();
+    for (std::size_t k = slots_.size(); k-- > 0;) {
+      slot& s = *slots_[k];
+      if (s.in_place == nullptr) continue;
+      s.value = s.in_place->value;
+      s.gradient = s.in_place->gradient;
+    }
+    for (const auto& s : slots_) {
+      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->value->allocate(s->at);
+      if (s->producer != nullptr && !s->producer->computes()) continue;
+      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->gradient->allocate(s->at);
+    }
+    global_index elements = 0;
+    for (const slot* s : own_) elements += s->at.shape().rows * s->at.shape().cols;
+    gradients_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(elements));
+    std::size_t first = 0;
+    for (slot* s : own_) {
+      const auto size = static_cast<std::size_t>(s->at.shape().rows * s->at.shape().cols);
+      weight part = weight::view(mesh_, s->at.rows, s->at.cols, gradients_.span().subspan(first, size));
+      s->gradient->see(part);
+      first += size;
+    }
+  }
+  void begin_backward() {
+    if (!settled_) throw error("backward needs a forward of this tape before it");
+    for (const auto& s : slots_) {
+      s->written = false;
+      if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);
+    }
+  }
+  void run_backward() {
+    for (std::size_t k = nodes_.size(); k-- > 0;)
+      if (nodes_[k]->to().written) nodes_[k]->backward();
+    for (const auto& s : slots_)
+      if (s->needs_gradient && s->producer == nullptr && !s->written) fill(s->gradient->any(), T(0));
+    if (!own_.empty()) algebra::sum_parts(mesh_, gradients_.span());
+  }
+
+  partita::mesh<Device> mesh_;
+  product_maker<T, Device> products_;
+  std::vector<std::unique_ptr<slot>> slots_;
+  std::vector<std::unique_ptr<detail::node<T, Device>>> nodes_;
+  std::vector<slot*> own_;  ///< the parameters whose gradients the tape sums
+  buffer<T, Device> gradients_;
+  bool settled_ = false, fixed_computed_ = false;
+};
+
+}  // namespace partita::autodiff

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What a tape records: the matrices between verbs, and the verbs that make one of others.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "partita/algebra/operand.hpp"
+
+namespace partita::autodiff {
+
+template <class T, class Device>
+class tape;
+
+/// What differs between two runs of a tape: whether dropout drops, and what seeds its choices.
+struct step {
+  bool training = true;
+  std::uint64_t epoch = 0;
+  /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
+  const global_index* vertices = nullptr;
+};
+
+namespace detail {
+
+/// Where the blocks of a matrix are.
+template <class Device>
+struct place {
+  partita::mesh<Device> mesh;
+  partita::layout layout;
+  blocking rows, cols;
+
+  matrix_shape shape() const { return {rows.size(), cols.size()}; }
+};
+
+/// A matrix under each type by which verbs ask for it, all of them views of one block.
+template <class T, class Device>
+class matrix_views {
+ public:
+  /// Views x from now on, which must outlive them; of a const x, views that may only be read.
+  template <layout L>
+  void see(dense<T, L, Device>& x) {
+    view(x, x.values());
+  }
+  template <layout L>
+  void see(const dense<T, L, Device>& x) {
+    view(x, x.values());
+  }
+  void allocate(const place<Device>& at) {
+    owned_.emplace(at.mesh, at.layout, at.rows, at.cols);
+    see(*owned_);
+  }
+  bool bound() const { return any_.has_value(); }
+
+  dense<T, dynamic_layout, Device>& any() { return *any_; }
+  dense<T, vertex_rows, Device>& rows() { return *rows_; }
+  dense<T, replicated, Device>& whole() { return *whole_; }
+
+ private:
+  template <layout L, class Values>
+  void view(const dense<T, L, Device>& x, Values values) {
+    const auto* const now = any_ ? std::as_const(*any_).values().data() : nullptr;
+    if (any_ && now == values.data() && any_->row_blocking() == x.row_blocking()) return;
+    any_.emplace(dense<T, dynamic_layout, Device>::view(x.mesh(), x.layout(), x.row_blocking(),
+                                                        x.col_blocking(), values));
+    if (x.layout() == vertex_rows)
+      rows_.emplace(
+          dense<T, vertex_rows, Device>::view(x.mesh(), x.row_blocking(), x.col_blocking(), values));
+    if (x.layout() == replicated)
+      whole_.emplace(
+          dense<T, replicated, Device>::view(x.mesh(), x.row_blocking(), x.col_blocking(), values));
+  }
+
+  std::optional<dense<T, dynamic_layout, Device>> owned_, any_;
+  std::optional<dense<T, vertex_rows, Device>> rows_;
+  std::optional<dense<T, replicated, Device>> whole_;
+};
+
+template <class T, class Device>
+class node;
+
+/// A matrix of a tape and its gradient. The gradient of a replicated matrix is this rank's contribution.
+template <class T, class Device>
+struct slot {
+  place<Device> at;
+  bool needs_gradient;
+  bool varies;  ///< its entries differ between steps
+  node<T, Device>* producer = nullptr;
+  int uses = 0;              ///< nodes that read it, and whoever keeps it
+  slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
+  std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
+  std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
+  bool written = false;  ///< whether the gradient has been, in this backward
+  matrix_views<T, Device> spare = {};
+  dense<T, replicated, Device>*weight = nullptr, *weight_gradient = nullptr;  ///< of a parameter
+  std::optional<algebra::operand<T, Device>> given = {};                      ///< of an input
+  std::optional<algebra::dense_operand<T, Device>> written_out = {};
+
+  /// The matrix with whole rows, in the form in which it was given.
+  algebra::operand<T, Device> operand() {
+    if (given) return *given;
+    return value->rows();
+  }
+  /// The same as a dense matrix.
+  dense<T, vertex_rows, Device>& rows() { return value->rows(); }
+
+  /// Has write(views) overwrite the gradient, or add to it what it writes where others have written.
+  template <class Write>
+  void give(Write write) {
+    if (!needs_gradient) return;
+    if (!written) {
+      written = true;
+      return write(*gradient);
+    }
+    if (!spare.bound()) spare.allocate(at);
+    write(spare);
+    zip(gradient->any(), spare.any(), gradient->any(), std::plus<>{});
+  }
+};
+
+/// A verb on a tape.
+template <class T, class Device>
+class node {
+ public:
+  using slot = detail::slot<T, Device>;
+  using views = matrix_views<T, Device>;
+
+  node(std::vector<slot*> from, slot& to) : from_(std::move(from)), to_(to) {}
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+  virtual ~node() = default;
+
+  /// Is called before the forward of any node.
+  virtual void begin(const step&) {}
+  virtual void forward() = 0;
+  /// Gives gradients to what it was made from, from the gradient of what it makes.
+  virtual void backward() = 0;
+  /// What this rank receives in each.
+  virtual traffic predicted_forward() const { return {}; }
+  virtual traffic predicted_backward() const { return {}; }
+
+  /// Whether what follows in the same pass was taken over: a bias, max(z, 0), a dropout whose mask is that
+  /// of `drop`, or the sum with what is in its memory before.
+  virtual bool take_bias(slot&) { return false; }
+  virtual bool take_relu() { return false; }
+  virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
+  virtual bool take_sum() { return false; }
+  /// Whether it makes a matrix; a loss makes a number.
+  virtual bool computes() const { return true; }
+  /// Whether it needs what it has made for its own backward.
+  virtual bool keeps_output() const { return true; }
+  /// Whether that may be a dropout of it.
+  virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
+  /// of what it reads, and what is fused.
+  virtual void settle() {}
+
+  /// Its place in the order of nodes.
+  std::size_t number() const { return number_; }
+  void be_number(std::size_t number) { number_ = number; }
+  const std::vector<slot*>& from() const { return from_; }
+  slot& to() const { return to_; }
+
+ protected:
+  slot& in(std::size_t k = 0) const { return *from_[k]; }
+  /// Whether nobody else reads what this node reads, so that it may be overwritten.
+  bool alone_reads(std::size_t k = 0, bool drops = false) const {
+    const slot& x = in(k);
+    return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
+           (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
+  }
+  /// The last node that computed what is in the memory of what this node reads.
+  node* maker(std::size_t k = 0) const {
+    node* p = in(k).producer;
+    while (p != nullptr && p->fused_into_ != nullptr) p = p->fused_into_;
+    return p;
+  }
+  void fuse_into(node* other) { fused_into_ = other; }
+  bool fused() const { return fused_into_ != nullptr; }
+
+ private:
+  std::vector<slot*> from_;
+  slot& to_;
+  std::size_t number_ = 0;
+  node* fused_into_ = nullptr;
+};
+
+/// A loss on a tape: a number of which the verb that computes it gives the gradient in the same pass.
+template <class T, class Device>
+class loss_node : public node<T, Device> {
+ public:
+  using node<T, Device>::node;
+
+  bool computes() const final { return false; }
+  double value() const { return value_; }
+  /// The factor of this loss in what backward begins at.
+  double weight() const { return weight_; }
+  void weigh(double weight) { weight_ = weight; }
+
+ protected:
+  double value_ = 0, weight_ = 1;
+};
+
+}  // namespace detail
+
+/// A matrix on a tape: a handle, valid as long as the tape. Verbs on variables record, and compute nothing.
+template <class T, class Device>
+class variable {
+ public:
+  matrix_shape shape() const { return slot_->at.shape(); }
+  partita::layout layout() const { return slot_->at.layout; }
+  const blocking& row_blocking() const { return slot_->at.rows; }
+  const blocking& col_blocking() const { return slot_->at.cols; }
+  bool needs_gradient() const { return slot_->needs_gradient; }
+  /// The tape that recorded it.
+  autodiff::tape<T, Device>& on() const { return *tape_; }
+
+ private:
+  friend class autodiff::tape<T, Device>;
+  variable(autodiff::tape<T, Device>& t, detail::slot<T, Device>& s) : tape_(&t), slot_(&s) {}
+
+  autodiff::tape<T, Device>* tape_;
+  detail::slot<T, Device>* slot_;
+};
+
+/// A loss on a tape, or a weighted sum of losses: a handle, valid as long as the tape.
+template <class T, class Device>
+class scalar {
+ public:
+  using node = detail::loss_node<T, Device>;
+
+  scalar(node& of) : terms_{{1, &of}} {}
+
+  /// The number in the last forward, the same on every rank.
+  double value() const {
+    double sum = 0;
+    for (const auto& [weight, of] : terms_) sum += weight * of->value();
+    return sum;
+  }
+  /// The losses and their weights.
+  const std::vector<std::pair<double, node*>>& terms() const { return terms_; }
+
+  friend scalar operator+(scalar a, const scalar& b) {
+    a.terms_.insert(a.terms_.end(), b.terms_.begin(), b.terms_.end());
+    return a;
+  }
+  friend scalar operator*(double factor, scalar a) {
+    for (auto& term : a.terms_) term.first *= factor;
+    return a;
+  }
+
+ private:
+  std::vector<std::pair<double, node*>> terms_;
+};
+
+}  // namespace partita::autodiff

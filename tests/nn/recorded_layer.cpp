@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models written forward only against the layers with backwards of their own.
+#include "partita/nn/recorded_layer.hpp"
+
+#include "partita/algebra/loss.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/nn/models.hpp"
+#include "partita/partition/policies.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "support/layers.hpp"
+
+namespace test_recorded_layer {
+
+using namespace partita;
+using namespace test_support;
+
+using host_matrix = sparse<double, dynamic_layout, host>;
+using host_model = nn::model<double, host>;
+constexpr global_index n = 11, f = 5, hidden = 4, classes = 3;
+const std::vector<global_index> widths{f, hidden, classes};
+
+/// relu(A H W + b) in so many columns, then dropout.
+host_model gcn(const host_matrix& a, const nn::model_options& options) {
+  const host_builder b(a, options);
+  return {b, nn::chain<nn::relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return nn::recorded(with, in, [&](auto& make, auto h) {
+              const auto w = make.glorot("W", {in, out}), bias = make.filled("b", {1, out});
+              return add_row(bias, in < out || in == f ? gemm(spmm(a, h), w) : spmm(a, gemm(h, w)));
+            });
+          })};
+}
+host_model sage(const host_matrix& a, const nn::model_options& options) {
+  const host_builder b(a, options);
+  return {b, nn::chain<nn::relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+            return nn::recorded(with, in, [&](auto& make, auto h) {
+              const auto left = make.glorot("Wl", {in, out});
+              const auto bias = make.filled("b", {1, out});
+              const auto right = make.glorot("Wr", {in, out});
+              return add_row(bias,
+                             (l == 0 ? gemm(spmm(a, h), left) : spmm(a, gemm(h, left))) + gemm(h, right));
+            });
+          })};
+}
+host_model appnp(const host_matrix& a, const nn::model_options& options) {
+  const host_builder b(a, options);
+  return {b, nn::recorded(b, f, [&](auto& make, auto h) {
+            const auto first = make.glorot("W", {f, hidden}), of_first = make.filled("b", {1, hidden});
+            const auto last = make.glorot("W", {hidden, classes}), of_last = make.filled("b", {1, classes});
+            const auto x = relu(add_row(of_first, gemm(h, first)));
+            const auto z_0 = add_row(of_last, gemm(x, last));
+            auto z = z_0;
+            for (int k = 0; k < 3; ++k) z = 0.9 * spmm(a, z) + 0.1 * z_0;
+            return z;
+          })};
+}
+
+/// The losses of some epochs; what each receives is what is predicted.
+std::vector<double> losses(host_model model, const rows_matrix& x,
+                           const algebra::vertex_labels<host>& labels) {
+  std::vector<double> found;
+  const auto& m = x.mesh();
+  rows_matrix dz(m, x.row_blocking(), blocking::even(classes, m.shape(), nesting::cols));
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    m.ledger().clear();
+    const auto& z = model.forward({x, true}, {.training = true, .epoch = epoch});
+    const traffic forward = heard(m);
+    found.push_back(algebra::cross_entropy(z, labels, dz));
+    m.ledger().clear();
+    model.backward(dz);
+    if (epoch > 0) CHECK(same(forward + heard(m), model.predicted(), "an epoch"));
+    zip(model.parameters().values(), model.parameters().gradients(), model.parameters().values(),
+        [](double w, double d) { return w - 0.5 * d; });
+  }
+  return found;
+}
+
+void check_same(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) CHECK(std::abs(a[k] - b[k]) < 1e-12);
+}
+
+TEST_CASE("gcn, sage and appnp, forward only, under every policy") {
+  for (const int ranks : {1, 2, 3, 4, 6})
+    for (const policy& p : named_policies)
+      on_threads(ranks, [&](const communicator& world) {
+        const mesh<host> m(world, default_mesh(p, ranks));
+        std::vector<triplet<double>> mine;
+        if (world.rank() == 0)
+          for (global_index v = 0; v < n; ++v)
+            for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 3) % n, 0.2 + 0.1 * double(k)});
+        const host_matrix a = distribute(m, p, {n, n}, mine);
+        const auto x = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j); });
+        const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](auto v) { return v % 4 - 1; });
+        const nn::model_options options{.seed = 3, .dropout = 0.25}, plain{.seed = 3};
+        check_same(losses(gcn(a, plain), x, labels),
+                   losses(nn::convolutions<nn::gcn_conv>(a, widths, plain), x, labels));
+        check_same(losses(gcn(a, options), x, labels),
+                   losses(nn::convolutions<nn::gcn_conv>(a, widths, options), x, labels));
+        check_same(losses(sage(a, plain), x, labels),
+                   losses(nn::convolutions<nn::sage_conv>(a, widths, plain), x, labels));
+        check_same(losses(appnp(a, plain), x, labels),
+                   losses(nn::appnp(a, widths, 3, 0.1, plain), x, labels));
+        CHECK(gcn(a, plain).predicted() == nn::convolutions<nn::gcn_conv>(a, widths, plain).predicted());
+        CHECK(sage(a, plain).predicted() == nn::convolutions<nn::sage_conv>(a, widths, plain).predicted());
+      });
+}
+
+TEST_CASE(
+    "a recorded layer in the middle of a model has the gradient of its input, and its sends are predicted") {
+  on_threads(3, [](const communicator& world) {
+    const mesh<host> m(world, {3, 1, 1});
+    std::vector<triplet<double>> mine;
+    if (world.rank() == 0)
+      for (global_index v = 0; v < n; ++v) mine.push_back({v, (v * 3 + 1) % n, 1.5});
+    const host_matrix a = distribute(m, row_1d, {n, n}, mine);
+    auto h = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j); });
+    const host_builder b = in_the_middle(h);
+    check_gradients(b,
+                    nn::recorded(b, f,
+                                 [&](auto& make, auto x) {
+                                   const auto w = make.glorot("W", {f, f});
+                                   return gemm(spmm(a, relu(gemm(x, w))), transposed(w)) + x;
+                                 }),
+                    h);
+  });
+}
+
+}  // namespace test_recorded_layer
