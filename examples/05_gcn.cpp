@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A graph convolutional network, forward and backward, written with the library's operations:
+/// A graph convolutional network of the library's verbs, forward only; a tape derives the gradients:
 ///
 ///   Z = A relu(A X W0) W1,   loss = mean over the training vertices of -log softmax(Z)
 ///
 /// n vertices, f features, h hidden units, c classes. Change the policy in the first line of main: the losses
-/// stay the same, only the communication changes.
+/// stay the same, only the communication changes. 14_gcn_by_hand.cpp has the same with a backward.
 
 #include <cmath>
 #include <cstdio>
 
+#include <partita/autodiff/elementwise.hpp>
+#include <partita/autodiff/losses.hpp>
+#include <partita/autodiff/products.hpp>
 #include <partita/partita.hpp>
 
 using namespace partita;
@@ -21,47 +24,35 @@ weight glorot_weight(const mesh<host>& m, global_index in, global_index out) {
   return generate<replicated, double>(m, {in, out}, value);  // (in, out)
 }
 
+constexpr auto descend = [](double w, double dw) { return w - 5 * dw; };
+
 int main() {
   const policy p = grid_2d;  // or row_1d, replicated_1_5d, split_3d, feature_column, feature_row
   const io::dataset club = io::karate_club();
-  double first_loss = 0, loss = 0, right = 0;
-
+  double right = 0;
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, world.size()));
     const global_index n = club.vertices;
-    const auto a = distribute(m, p, {n, n}, graph::gcn_normalized(world, club));          // (n, n)
-    const auto x = redistribute(graph::local_features<double>(m, club, false), p.dense);  // (n, f)
+    const auto a = distribute(m, p, {n, n}, graph::gcn_normalized(world, club));  // (n, n)
+    const auto x = graph::local_features<double>(m, club, false);                 // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
     const algebra::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
     weight w0 = glorot_weight(m, club.features, 16);                        // (f, h)
     weight w1 = glorot_weight(m, 16, club.classes);                         // (h, c)
-
+    autodiff::tape<double, host> t(m);
+    const auto v0 = t.parameter(w0), v1 = t.parameter(w1);
+    const auto hidden = relu(spmm(a, gemm(t.constant(x), v0)));  // (n, h)
+    const auto z = t.keep(spmm(a, gemm(hidden, v1)));            // (n, c)
+    const auto loss = cross_entropy(z, labels);
     for (int epoch = 1; epoch <= 50; ++epoch) {
-      auto hidden = spmm(a, gemm(x, w0));  // (n, h)
-      transform(hidden, hidden, [](double z) { return z > 0 ? z : 0; });
-      const auto z = redistribute<vertex_rows>(spmm(a, gemm(hidden, w1)));  // (n, c)
-      dense<double, vertex_rows, host> dz(m, z.shape());                    // (n, c)
-      const double mean = algebra::cross_entropy(z, labels, dz);
-
-      const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
-      const auto dw1 = inner(hidden, dq);                              // (h, c)
-      auto dhidden = gemm(dq, transposed(w1));                         // (n, h)
-      zip(hidden, dhidden, dhidden, [](double out, double d) { return out > 0 ? d : 0; });
-      const auto dw0 = inner(x, spmm(transposed(a), dhidden));  // (f, h)
-
-      zip(w0, dw0, w0, [](double w, double dw) { return w - 5 * dw; });
-      zip(w1, dw1, w1, [](double w, double dw) { return w - 5 * dw; });
-      const double accurate = algebra::accuracy(z, labels);
-      if (m.rank() != 0) continue;
-      if (epoch == 1) first_loss = mean;
-      loss = mean;
-      right = accurate;
-      if (epoch % 10 == 0 || epoch == 1)
-        std::printf("epoch %3d  loss %.12f  training accuracy %.2f\n", epoch, loss, right);
+      t.forward();
+      t.backward(loss);
+      zip(w0, t.gradient(v0), w0, descend);
+      zip(w1, t.gradient(v1), w1, descend);
+      if (world.rank() == 0 && epoch % 10 == 0) std::printf("epoch %3d  loss %.12f\n", epoch, loss.value());
     }
+    const double accurate = algebra::accuracy(t.rows(z), labels);
+    if (world.rank() == 0) std::printf("training accuracy %.2f\n", right = accurate);
   });
-  const bool learned = loss < first_loss / 2 && right == 1;
-  std::printf("the network %s under %s\n", learned ? "learned the club" : "did NOT learn the club",
-              std::string(p.name).c_str());
-  return learned ? 0 : 1;
+  return right == 1 ? 0 : 1;
 }

@@ -162,6 +162,14 @@ class tape {
                                 " was overwritten by what follows it; keep() it on the tape before forward"});
     return x.slot_->value->any();
   }
+  /// The same, of one with whole rows.
+  const dense<T, vertex_rows, Device>& rows(variable x) const {
+    (void)value(x);
+    if (x.layout() != vertex_rows)
+      base::throw_error<shape_error>({"a variable of ", x.shape(), " with (", to_string(x.layout()),
+                                      ") does not have whole rows; redistribute it to vertex_rows"});
+    return x.slot_->rows();
+  }
   /// The gradient of a parameter or of an input in the last backward.
   const matrix& gradient(variable x) const {
     if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
