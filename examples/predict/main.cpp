@@ -133,10 +133,12 @@ void print(const partita::communicator& world, const arrangement& how, const pre
            const predict_command& c, const split_counts& counts) {
   for (const std::string& note : notes_on(task)) fmt::print(stderr, "predict: {}: {}\n", c.data, note);
   const std::string& saved = task.model.task;
+  std::string columns = saved.empty() ? "classes" : saved;
+  if (!saved.empty() && task.data.classes == 1) columns.pop_back();
   fmt::print("{} on {} {} ({} {}): {} of {} vertices, {} {}, in {}\n", task.model.options.model, world.size(),
              world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
-             saved == "values" ? "predictions" : "logits", task.data.vertices, task.data.classes,
-             saved.empty() ? "classes" : saved, c.out);
+             saved == "values" ? "predictions" : "logits", task.data.vertices, task.data.classes, columns,
+             c.out);
   const auto score = [&](std::size_t part) {
     return score_text(task.data.task,
                       counts[part].score(task.data, static_cast<partita::io::split_part>(part + 1)));
