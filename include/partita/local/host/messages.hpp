@@ -62,9 +62,9 @@ struct operands {
   }
 };
 
-/// Numbers of columns that are kept in registers together.
-template <instruction_set I, class T>
-inline constexpr local_index strip = kept_registers(I) / 2 * register_bytes(I) / static_cast<int>(sizeof(T));
+/// The most columns that are computed together. g++ 12 makes slower loops over a number that it knows than
+/// over another, as most widths of layers are.
+inline constexpr local_index strip = 128;
 
 /// Calls f(size, begin, v, one value each) for strips of the columns [0, cols): those of a strip have value v
 /// of an entry, or one each from v on. Sizes are constants but for the last strip of a head.
@@ -89,8 +89,8 @@ struct sums {
   void operator()(const operands<F, T>& p, T beta, const matrix_view<T>& y, local_index begin,
                   local_index end) const {
     for (local_index i = begin; i < end; ++i)
-      for_strips<strip<I, T>>(p.s, y.cols, [&](auto size, local_index first, local_index v, auto each) {
-        T sum[strip<I, T>] = {};
+      for_strips<strip>(p.s, y.cols, [&](auto size, local_index first, local_index v, auto each) {
+        T sum[strip] = {};
         const T* const target = p.target(i, first);
         for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e) {
           p.prefetch(p.sources, e, first, size);
@@ -113,24 +113,23 @@ struct row_gradients {
   void operator()(const operands<F, T>& p, const matrix_view<T>& dtargets, T* dvalues, local_index begin,
                   local_index end) const {
     for (local_index i = begin; i < end; ++i)
-      for_strips<strip<I, T>>(p.s, p.gradients.cols,
-                              [&](auto size, local_index first, local_index v, auto each) {
-                                T sum[strip<I, T>] = {};
-                                for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e) {
-                                  p.prefetch(p.sources, e, first, size);
-                                  T of_value[strip<I, T>] = {};
-                                  slopes(p, i, e, size, first, v, each, sum, of_value);
-                                  if (dvalues == nullptr) continue;
-                                  T* const to = edge_values(dvalues, e, p.s.heads) + v;
-                                  if constexpr (decltype(each)::value)
-                                    for (local_index j = 0; j < size; ++j) to[j] += of_value[j];
-                                  else
-                                    *to += total(of_value);
-                                }
-                                if (dtargets.cols == 0) return;
-                                T* const to = dtargets.row_data(i) + first;
-                                for (local_index j = 0; j < size; ++j) to[j] += sum[j];
-                              });
+      for_strips<strip>(p.s, p.gradients.cols, [&](auto size, local_index first, local_index v, auto each) {
+        T sum[strip] = {};
+        for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e) {
+          p.prefetch(p.sources, e, first, size);
+          T of_value[strip] = {};
+          slopes(p, i, e, size, first, v, each, sum, of_value);
+          if (dvalues == nullptr) continue;
+          T* const to = edge_values(dvalues, e, p.s.heads) + v;
+          if constexpr (decltype(each)::value)
+            for (local_index j = 0; j < size; ++j) to[j] += of_value[j];
+          else
+            *to += total(of_value);
+        }
+        if (dtargets.cols == 0) return;
+        T* const to = dtargets.row_data(i) + first;
+        for (local_index j = 0; j < size; ++j) to[j] += sum[j];
+      });
   }
 
  private:
@@ -169,26 +168,25 @@ struct source_gradients {
                   local_index end) const {
     using number = base::dual<T, 1>;
     for (local_index c = begin; c < end; ++c)
-      for_strips<strip<I, T>>(
-          p.s, dsources.cols, [&](auto size, local_index first, local_index v, auto each) {
-            T sum[strip<I, T>] = {};
-            const T* const source = p.sources.row_data(c) + first;
-            for (local_index e = p.a.offsets[c]; e < p.a.offsets[c + 1]; ++e) {
-              p.prefetch(p.gradients, e, first, size);
-              const local_index i = p.a.columns[e];
-              const T* const target = p.target(i, first);
-              const T* const value = p.value(e) + v;
-              const T* const gradient = p.gradients.row_data(i) + first;
-              const T weight = p.weight(i);
-              for (local_index j = 0; j < size; ++j) {
-                const number m = call<F, number>(p.f, number::input(source[j], 0),
-                                                 takes_targets<F, T> ? target[j] : T(0), value[each ? j : 0]);
-                sum[j] += weight * gradient[j] * m.slope[0];
-              }
-            }
-            T* const to = dsources.row_data(c) + first;
-            for (local_index j = 0; j < size; ++j) to[j] = sum[j] + (beta == T(0) ? T(0) : beta * to[j]);
-          });
+      for_strips<strip>(p.s, dsources.cols, [&](auto size, local_index first, local_index v, auto each) {
+        T sum[strip] = {};
+        const T* const source = p.sources.row_data(c) + first;
+        for (local_index e = p.a.offsets[c]; e < p.a.offsets[c + 1]; ++e) {
+          p.prefetch(p.gradients, e, first, size);
+          const local_index i = p.a.columns[e];
+          const T* const target = p.target(i, first);
+          const T* const value = p.value(e) + v;
+          const T* const gradient = p.gradients.row_data(i) + first;
+          const T weight = p.weight(i);
+          for (local_index j = 0; j < size; ++j) {
+            const number m = call<F, number>(p.f, number::input(source[j], 0),
+                                             takes_targets<F, T> ? target[j] : T(0), value[each ? j : 0]);
+            sum[j] += weight * gradient[j] * m.slope[0];
+          }
+        }
+        T* const to = dsources.row_data(c) + first;
+        for (local_index j = 0; j < size; ++j) to[j] = sum[j] + (beta == T(0) ? T(0) : beta * to[j]);
+      });
   }
 };
 
