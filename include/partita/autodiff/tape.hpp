@@ -128,6 +128,28 @@ class tape {
     dense_of(s);
   }
 
+  /// Has x computed in z, which has its rows and columns, if no verb reads it there later; else false. The
+  /// caller may then overwrite z.
+  bool compute_in(variable x, dense<T, vertex_rows, Device>& z) {
+    settle();
+    slot& to = *x.slot_;
+    if (to.producer == nullptr || !to.varies || to.uses != 1) return false;
+    for (const auto& s : slots_) {
+      const slot* last = s.get();
+      while (last->in_place != nullptr) last = last->in_place;
+      if (last == &to && s->producer != nullptr && s->producer->keeps_output()) return false;
+    }
+    to.value->see(z);
+    return true;
+  }
+  /// backward(z, dz), with the gradient of the input x in dx.
+  template <layout L>
+  void backward(variable z, const dense<T, L, Device>& dz, variable x, dense<T, vertex_rows, Device>& dx) {
+    x.slot_->gradient->see(dx);
+    backward(z, dz);
+    x.slot_->gradient->see_own();
+  }
+
   /// Computes what varies, and in the first call the rest.
   void forward(const step& now = {}) {
     settle();

@@ -52,6 +52,10 @@ class matrix_views {
     owned_.emplace(at.mesh, at.layout, at.rows, at.cols);
     see(*owned_);
   }
+  /// Views what was allocated again.
+  void see_own() {
+    if (owned_) see(*owned_);
+  }
   bool bound() const { return any_.has_value(); }
 
   dense<T, dynamic_layout, Device>& any() { return *any_; }
