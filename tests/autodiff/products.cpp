@@ -27,7 +27,7 @@ TEST_CASE("gradients of products, under every policy") {
           for (global_index v = 0; v < n; ++v)
             for (global_index k = 1; k < 4; ++k)
               mine.push_back({v, (v * k + 3) % n, 0.1 * static_cast<double>(v + k)});
-        const sparse<double, dynamic_layout, host> a = distribute(m, p, {n, n}, mine);
+        const partita::sparse<double, dynamic_layout, host> a = distribute(m, p, {n, n}, mine);
         auto x = generate<vertex_rows, double>(m, {n, 3}, [](auto i, auto j) { return element(i, j); });
         auto w = generate<replicated, double>(m, {3, 3}, [](auto i, auto j) { return element(i + 2, j); });
         host_tape t(m);

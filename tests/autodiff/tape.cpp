@@ -21,7 +21,7 @@ TEST_CASE("what depends on constants is computed once, and has no gradient") {
     std::vector<triplet<double>> mine;
     if (world.rank() == 0)
       for (global_index v = 0; v < 9; ++v) mine.push_back({v, (v + 4) % 9, 2});
-    const sparse<double, dynamic_layout, host> a = distribute(m, row_1d, {9, 9}, mine);
+    const partita::sparse<double, dynamic_layout, host> a = distribute(m, row_1d, {9, 9}, mine);
     const auto x = generate<vertex_rows, double>(m, {9, 3}, [](auto i, auto j) { return element(i, j); });
     auto w = generate<replicated, double>(m, {3, 2}, [](auto i, auto j) { return element(i, j); });
     host_tape t(m);

@@ -14,7 +14,7 @@ namespace test_recorded_layer {
 using namespace partita;
 using namespace test_support;
 
-using host_matrix = sparse<double, dynamic_layout, host>;
+using host_matrix = partita::sparse<double, dynamic_layout, host>;
 using host_model = nn::model<double, host>;
 constexpr global_index n = 11, f = 5, hidden = 4, classes = 3;
 const std::vector<global_index> widths{f, hidden, classes};
