@@ -125,4 +125,33 @@ TEST_CASE(
   });
 }
 
+/// Products of a stage, which nobody calls.
+class no_products final : public nn::graph_products<double, host> {
+ public:
+  product of_matrix(const blocking&, bool) override { return nullptr; }
+  product of_transpose(const blocking&) override { return nullptr; }
+};
+
+TEST_CASE("in a stage only the matrix of its products multiplies, and not its transpose forward") {
+  const host_mesh m = alone();
+  const auto matrix = [&](symmetry s) -> host_matrix {
+    return distribute(m, row_1d, {3, 3}, std::vector<triplet<double>>{{0, 1, 1}, {1, 0, 1}}, s);
+  };
+  const host_matrix a = matrix(symmetry::general), other = matrix(symmetry::general),
+                    symmetric = matrix(symmetry::symmetric), one_way = matrix(symmetry::one_way);
+  const auto layer_with = [&](const host_matrix& of_stage, const host_matrix& of_layer) {
+    const host_builder b(m, a.row_blocking());
+    b.filled("before", {1, 1});
+    b.multiply_with(std::make_shared<no_products>(), of_stage);
+    return nn::recorded(b, f, [&](auto&, auto h) { return spmm(of_layer, h); }).width();
+  };
+  CHECK(layer_with(a, a) == f);
+  CHECK(layer_with(one_way, one_way) == f);
+  CHECK(layer_with(symmetric, transposed(symmetric)) == f);
+  const char* const why = "not with another matrix of 3 x 3, or with transposed(A) forward";
+  expect_error<error>(why, [&] { layer_with(a, transposed(a)); });
+  expect_error<error>(why, [&] { layer_with(one_way, transposed(one_way)); });
+  expect_error<error>(why, [&] { layer_with(a, other); });
+}
+
 }  // namespace test_recorded_layer

@@ -68,11 +68,9 @@ class recorder {
 ///       return spmm(a, gemm(h, make.glorot("W", {in, out})));
 ///     }));
 ///
-/// In a pipeline of stages, products are those of the stage with the model's A, and with A^T backward: do not
-/// use transposed(a) in f there.
-///
 /// What travels: what the verbs send. Collective over the mesh: constructor and members. Throws error for an
-/// H that is slices of columns.
+/// H that is slices of columns, and, in a pipeline of stages, where f multiplies with another matrix than A,
+/// such as transposed(a).
 template <class T, class Device>
 class recorded_layer final : public layer<T, Device> {
   using layer<T, Device>::here;
