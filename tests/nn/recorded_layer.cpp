@@ -59,7 +59,7 @@ std::vector<double> losses(host_model model, const rows_matrix& x,
                            const algebra::vertex_labels<host>& labels) {
   std::vector<double> found;
   const auto& m = x.mesh();
-  rows_matrix dz(m, x.row_blocking(), blocking::even(classes, m.shape(), nesting::cols));
+  rows_matrix dz(m, x.row_blocking(), blocking::even(model.width(), m.shape(), nesting::cols));
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     m.ledger().clear();
     const auto& z = model.forward({x, true}, {.training = true, .epoch = epoch});
@@ -123,6 +123,54 @@ TEST_CASE(
                                  }),
                     h);
   });
+}
+
+TEST_CASE("recomputation gives the same losses in less memory, and later epochs take no memory") {
+  for (const int ranks : {1, 3})
+    on_threads(ranks, [&](const communicator& world) {
+      const mesh<host> m(world, {ranks, 1, 1});
+      constexpr global_index vertices = 60;
+      std::vector<triplet<double>> mine;
+      if (world.rank() == 0)
+        for (global_index v = 0; v < vertices; ++v) mine.push_back({v, (v * 7 + 1) % vertices, 0.9});
+      const host_matrix a = distribute(m, row_1d, {vertices, vertices}, mine);
+      const auto x =
+          generate<vertex_rows, double>(m, {vertices, f}, [](auto i, auto j) { return element(i, j); });
+      const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](auto v) { return v % classes; });
+      const auto deep = [&](const nn::model_options& options) -> host_model {
+        const host_builder b(a, options);
+        return {b, nn::chain<nn::relu>(b, std::vector<global_index>(9, f),
+                                       [&](std::size_t, auto in, auto out, const auto& with) {
+                                         return nn::recorded(with, in, [&](auto& make, auto h) {
+                                           const auto inner = relu(gemm(h, make.glorot("W", {in, 40})));
+                                           return spmm(a, gemm(inner, make.glorot("V", {40, out})));
+                                         });
+                                       })};
+      };
+      const auto& meter = *m.queue().meter();
+      const auto peak_of = [&](nn::recomputation how, std::vector<double>& found) {
+        const std::size_t before = meter.current();
+        m.queue().meter()->restart_peak();
+        found = losses(deep({.seed = 3, .dropout = 0.25, .recompute = how}), x, labels);
+        return meter.peak() - before;
+      };
+      std::vector<double> stored, again;
+      const std::size_t most = peak_of(nn::recomputation::never, stored),
+                        less = peak_of(nn::recomputation::always, again);
+      CHECK(again == stored);
+      CHECK(4 * less < 3 * most);
+
+      host_model model = deep({.seed = 3, .dropout = 0.25});
+      rows_matrix dz(m, x.row_blocking(), x.col_blocking());
+      fill(dz, 1);
+      std::vector<std::uint64_t> allocations;
+      for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+        model.forward({x, true}, {.training = true, .epoch = epoch});
+        model.backward(dz);
+        allocations.push_back(meter.allocations());
+      }
+      CHECK(allocations[3] == allocations[1]);
+    });
 }
 
 /// Products of a stage, which nobody calls.

@@ -38,11 +38,18 @@ class ended_node : public node<T, Device> {
     drop_ = std::move(drop);
     return true;
   }
+  bool end_with(const epilogue<T, Device>& behind) override {
+    if (has_activation()) return false;
+    behind_ = &behind;
+    return true;
+  }
 
  protected:
   epilogue<T, Device> end() const {
-    return {sums_ ? T(1) : T(0), bias_ == nullptr ? nullptr : &bias_->value->whole(), relu_,
-            drop_ ? drop_() : dropout_mask{}};
+    const T beta = sums_ ? T(1) : T(0);
+    auto* const bias = bias_ == nullptr ? nullptr : &bias_->value->whole();
+    if (behind_ != nullptr) return {beta, bias, behind_->relu, behind_->drop};
+    return {beta, bias, relu_, drop_ ? drop_() : dropout_mask{}};
   }
   bool has_activation() const { return relu_ || drop_; }
 
@@ -52,6 +59,7 @@ class ended_node : public node<T, Device> {
   slot* bias_ = nullptr;
   bool relu_ = false;
   std::function<dropout_mask()> drop_;
+  const epilogue<T, Device>* behind_ = nullptr;
 };
 
 template <class T, class Device>

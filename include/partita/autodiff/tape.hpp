@@ -142,6 +142,20 @@ class tape {
     to.value->see(z);
     return true;
   }
+  /// Has the ReLU and the dropout of `behind`, as they are in each forward, applied to x in the pass that
+  /// computes it, if compute_in may have it in a matrix of the caller's and that pass can; else false.
+  /// `behind` must outlive the tape.
+  bool end_with(variable x, const epilogue<T, Device>& behind) {
+    return x.slot_->producer->performer().end_with(behind);
+  }
+  /// Frees the memory of what the next forward computes again, and of gradients.
+  void release() {
+    for (const auto& s : slots_) {
+      if (s->producer != nullptr && s->varies) s->value->release();
+      if (s->weight == nullptr) s->gradient->release();
+      s->spare.release();
+    }
+  }
   /// backward(z, dz), with the gradient of the input x in dx.
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz, variable x, dense<T, vertex_rows, Device>& dx) {
@@ -153,8 +167,10 @@ class tape {
   /// Computes what varies, and in the first call the rest.
   void forward(const step& now = {}) {
     settle();
-    for (const auto& s : slots_)
+    for (const auto& s : slots_) {
       if (s->weight != nullptr) s->value->see(*s->weight);
+      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->value->allocate(s->at);
+    }
     for (const auto& n : nodes_) n->begin(now);
     for (const auto& n : nodes_)
       if (n->to().varies || !fixed_computed_) n->forward();
@@ -281,11 +297,6 @@ class tape {
       s.value = s.in_place->value;
       s.gradient = s.in_place->gradient;
     }
-    for (const auto& s : slots_) {
-      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->value->allocate(s->at);
-      if (s->producer != nullptr && !s->producer->computes()) continue;
-      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->gradient->allocate(s->at);
-    }
     global_index elements = 0;
     for (const slot* s : own_) elements += s->at.shape().rows * s->at.shape().cols;
     gradients_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(elements));
@@ -302,6 +313,8 @@ class tape {
     for (const auto& s : slots_) {
       s->written = false;
       if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);
+      if (s->producer != nullptr && !s->producer->computes()) continue;
+      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->gradient->allocate(s->at);
     }
   }
   void run_backward() {

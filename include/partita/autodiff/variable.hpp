@@ -52,9 +52,15 @@ class matrix_views {
     owned_.emplace(at.mesh, at.layout, at.rows, at.cols);
     see(*owned_);
   }
-  /// Views what was allocated again.
+  /// Views what was allocated again, or nothing.
   void see_own() {
+    any_.reset();
     if (owned_) see(*owned_);
+  }
+  /// Frees what was allocated.
+  void release() {
+    owned_.reset();
+    any_.reset();
   }
   bool bound() const { return any_.has_value(); }
 
@@ -151,6 +157,8 @@ class node {
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
+  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
   /// Whether it makes a matrix; a loss makes a number.
   virtual bool computes() const { return true; }
   /// Whether it needs what it has made for its own backward.
@@ -161,6 +169,8 @@ class node {
   /// of what it reads, and what is fused.
   virtual void settle() {}
 
+  /// The node in whose pass it is computed.
+  node& performer() { return fused_into_ == nullptr ? *this : fused_into_->performer(); }
   /// Its place in the order of nodes.
   std::size_t number() const { return number_; }
   void be_number(std::size_t number) { number_ = number; }
@@ -177,9 +187,8 @@ class node {
   }
   /// The last node that computed what is in the memory of what this node reads.
   node* maker(std::size_t k = 0) const {
-    node* p = in(k).producer;
-    while (p != nullptr && p->fused_into_ != nullptr) p = p->fused_into_;
-    return p;
+    node* const p = in(k).producer;
+    return p == nullptr ? p : &p->performer();
   }
   void fuse_into(node* other) { fused_into_ = other; }
   bool fused() const { return fused_into_ != nullptr; }

@@ -101,6 +101,7 @@ class recorded_layer final : public layer<T, Device> {
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     tape_->give(*h_, h);
     const bool there = tape_->compute_in(*z_, z);
+    if (there && tape_->end_with(*z_, *behind_)) *behind_ = p.template epilogue_of<T, Device>(nullptr);
     tape_->forward({p.training, p.epoch, p.vertices});
     if (!there) copy(tape_->value(*z_), z);
   }
@@ -111,6 +112,7 @@ class recorded_layer final : public layer<T, Device> {
       tape_->backward(*z_, dz);
   }
   global_index width() const override { return z_->shape().cols; }
+  void forget() override { tape_->release(); }
 
  private:
   struct of_tape {
@@ -132,6 +134,7 @@ class recorded_layer final : public layer<T, Device> {
 
   std::unique_ptr<autodiff::tape<T, Device>> tape_;
   std::optional<variable> h_, z_;
+  std::unique_ptr<epilogue<T, Device>> behind_ = std::make_unique<epilogue<T, Device>>();  ///< of Z
 };
 
 /// The layer of a function; see recorded_layer.
