@@ -307,8 +307,9 @@ class builder {
   std::shared_ptr<graph_product<T, Device>> forward_product(const sparse<T, dynamic_layout, Device>& a,
                                                             global_index width, plan_uses uses,
                                                             bool of_input) const {
-    auto made = given_products(a) ? state_->products->of_matrix(columns(width), of_input)
-                                  : state_->planned(a, columns(width), options().products, options().operands);
+    auto made = given_products(a)
+                    ? state_->products->of_matrix(columns(width), of_input)
+                    : state_->planned(a, columns(width), options().products, options().operands);
     plans()->add(made, uses);
     plans()->set_rows(a.row_blocking());
     return made;
