@@ -94,9 +94,10 @@ class tape {
   variable input(const blocking& rows, const blocking& cols, bool varies, bool needs_gradient) {
     return {*this, add_slot({mesh_, vertex_rows, rows, cols}, needs_gradient, varies)};
   }
-  /// A replicated matrix to be learned; its gradient is gradient(), summed over the ranks. w must outlive the
-  /// tape.
+  /// A replicated matrix to be learned, the same variable in each call; its gradient is gradient(), summed
+  /// over the ranks. w must outlive the tape.
   variable parameter(weight& w) {
+    if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
     s.weight = &w;
     own_.push_back(&s);
@@ -104,6 +105,7 @@ class tape {
   }
   /// One whose gradient, this rank's contribution, goes to `gradient`.
   variable parameter(weight& w, weight& gradient) {
+    if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
     s.weight = &w;
     s.weight_gradient = &gradient;
@@ -278,6 +280,11 @@ class tape {
     unsettle();
     slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
     return *slots_.back();
+  }
+  slot* slot_of(const weight& w) const {
+    for (const auto& s : slots_)
+      if (s->weight == &w) return s.get();
+    return nullptr;
   }
   void unsettle() {
     if (settled_) throw error("a tape that has run records no more");
