@@ -3,6 +3,8 @@
 /// Element-wise verbs on variables, in any layout: functions by dual numbers, sums, relu, dropout; changes of
 /// layout.
 
+#include <array>
+
 #include "partita/algebra/row_products.hpp"
 #include "partita/autodiff/tape.hpp"
 #include "partita/base/dual.hpp"
@@ -31,15 +33,6 @@ struct slope_of_two {
   constexpr T operator()(T x, T y) const {
     using dual = base::dual<T, 1>;
     return f(K == 0 ? dual::input(x, 0) : dual(x), K == 1 ? dual::input(y, 0) : dual(y)).slope[0];
-  }
-};
-
-/// a x, of numbers and duals.
-struct times {
-  double a;
-  template <class X>
-  constexpr X operator()(X x) const {
-    return X(a) * x;
   }
 };
 
@@ -209,14 +202,44 @@ class add_row_node final : public in_place_node<T, Device> {
   }
 };
 
-/// X + Y, in the memory of both where nobody else reads them: the later product then adds to the other.
+/// a X; a sum that alone reads it multiplies by a itself.
 template <class T, class Device>
-class sum_node final : public node<T, Device> {
+class scaled_node final : public node<T, Device> {
  public:
   using node<T, Device>::node;
   using typename node<T, Device>::slot;
 
+  scaled_node(std::vector<slot*> from, slot& to, T factor)
+      : node<T, Device>(std::move(from), to), factor_(factor) {}
+  T factor() const { return factor_; }
+  void join(node<T, Device>& sum) { this->fuse_into(&sum); }
+
+  void forward() override {
+    if (!this->fused())
+      partita::transform(this->in().value->any(), this->to().value->any(), base::scaled<T>{factor_});
+  }
+  void backward() override {
+    if (!this->fused()) this->in().add(factor_, this->to().gradient->any());
+  }
+  bool keeps_output() const override { return false; }
+
+ private:
+  T factor_;
+};
+
+/// a X + b Y. Where a and b are 1, in the memory of both where nobody else reads them: the later product then
+/// adds to the other.
+template <class T, class Device>
+class sum_node final : public node<T, Device> {
+ public:
+  using typename node<T, Device>::slot;
+
+  sum_node(std::vector<slot*> from, slot& to, T second_factor)
+      : node<T, Device>(std::move(from), to), terms_{{{1, &this->in(0)}, {second_factor, &this->in(1)}}} {}
+
   void settle() override {
+    for (std::size_t k = 0; k < 2; ++k) take_factor(k);
+    if (terms_[0].factor != 1 || terms_[1].factor != 1) return;
     if (!this->alone_reads(0) || !this->alone_reads(1)) return;
     node<T, Device>*const first = this->maker(0), *const second = this->maker(1);
     node<T, Device>* const later = first->number() < second->number() ? second : first;
@@ -225,18 +248,37 @@ class sum_node final : public node<T, Device> {
     for (slot* x : this->from()) x->in_place = &this->to();
   }
   void forward() override {
+    const auto& [x, y] = terms_;
     if (!this->fused())
-      partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), std::plus<>{});
+      partita::zip(x.of->value->any(), y.of->value->any(), this->to().value->any(),
+                   base::linear_combination<T>{x.factor, y.factor});
   }
   void backward() override {
-    for (slot* x : this->from()) {
-      if (x->in_place == &this->to())
-        x->written = true;
+    for (const term& x : terms_) {
+      if (x.of->in_place == &this->to())
+        x.of->written = true;
       else
-        x->give([&](auto& d) { partita::copy(this->to().gradient->any(), d.any()); });
+        x.of->add(x.factor, this->to().gradient->any());
     }
   }
   bool keeps_output() const override { return false; }
+
+ private:
+  struct term {
+    T factor;
+    slot* of;
+  };
+
+  /// Reads what a scaled term was made of.
+  void take_factor(std::size_t k) {
+    auto* const scaled = dynamic_cast<scaled_node<T, Device>*>(this->in(k).producer);
+    if (scaled == nullptr || !this->alone_reads(k)) return;
+    scaled->join(*this);
+    this->in(k).in_place = &this->to();
+    terms_[k] = {terms_[k].factor * scaled->factor(), scaled->from().front()};
+  }
+
+  std::array<term, 2> terms_;
 };
 
 template <class T, class Device>
@@ -293,15 +335,17 @@ variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f
 }
 
 /// x + y, x - y, x y entry by entry, and a x; adjoints: dx = dz and dy = dz; dy = -dz; dx = y dz and dy = x
-/// dz; dx = a dz. Local. Throws shape_error.
+/// dz; dx = a dz. a x + b y is computed in one pass where the sum alone reads its terms. Local. Throws
+/// shape_error.
 template <class T, class Device>
 variable<T, Device> operator+(variable<T, Device> x, variable<T, Device> y) {
   detail::require_alike("a sum", x, y);
-  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false);
+  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false, T(1));
 }
 template <class T, class Device>
 variable<T, Device> operator-(variable<T, Device> x, variable<T, Device> y) {
-  return zip(x, y, std::minus<>{});
+  detail::require_alike("a difference", x, y);
+  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false, T(-1));
 }
 template <class T, class Device>
 variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
@@ -309,7 +353,8 @@ variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
 }
 template <class T, class Device>
 variable<T, Device> operator*(double a, variable<T, Device> x) {
-  return transform(x, detail::times{a});
+  return x.on().template record<detail::scaled_node<T, Device>>(detail::place_of(x), {x}, false,
+                                                                static_cast<T>(a));
 }
 
 /// y(i, j) = x(i, j) + bias(0, j), bias replicated, x with whole rows; adjoints: dx = dy, dbias = the column

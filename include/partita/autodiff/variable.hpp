@@ -128,6 +128,17 @@ struct slot {
     write(spare);
     zip(gradient->any(), spare.any(), gradient->any(), std::plus<>{});
   }
+  /// Adds a d to the gradient.
+  void add(T a, const dense<T, dynamic_layout, Device>& d) {
+    if (needs_gradient && written)
+      return zip(gradient->any(), d, gradient->any(), base::linear_combination<T>{1, a});
+    give([&](auto& views) {
+      if (a == T(1))
+        copy(d, views.any());
+      else
+        transform(d, views.any(), base::scaled<T>{a});
+    });
+  }
 };
 
 /// A verb on a tape.
