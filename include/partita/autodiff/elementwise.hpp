@@ -91,7 +91,7 @@ class in_place_node : public node<T, Device> {
   using typename node<T, Device>::slot;
 
   void settle() override {
-    if (!this->alone_reads(0, drops())) return;
+    if (!this->alone_reads(this->in(), drops())) return;
     this->in().in_place = &this->to();
     if (auto* const p = this->maker(); fuses(*p)) this->fuse_into(p);
   }
@@ -227,8 +227,8 @@ class scaled_node final : public node<T, Device> {
   T factor_;
 };
 
-/// a X + b Y. Where a and b are 1, in the memory of both where nobody else reads them: the later product then
-/// adds to the other.
+/// a X + b Y, in the memory of one of them that nobody else reads. Where a and b are 1 and nobody else reads
+/// either, the later product adds to the other.
 template <class T, class Device>
 class sum_node final : public node<T, Device> {
  public:
@@ -239,13 +239,12 @@ class sum_node final : public node<T, Device> {
 
   void settle() override {
     for (std::size_t k = 0; k < 2; ++k) take_factor(k);
-    if (terms_[0].factor != 1 || terms_[1].factor != 1) return;
-    if (!this->alone_reads(0) || !this->alone_reads(1)) return;
-    node<T, Device>*const first = this->maker(0), *const second = this->maker(1);
-    node<T, Device>* const later = first->number() < second->number() ? second : first;
-    if (!later->take_sum()) return;
-    this->fuse_into(later);
-    for (slot* x : this->from()) x->in_place = &this->to();
+    if (is_added_by_product()) {
+      for (const term& x : terms_) x.of->in_place = &this->to();
+      return;
+    }
+    if (!this->alone_reads(*terms_[0].of)) std::swap(terms_[0], terms_[1]);
+    if (this->alone_reads(*terms_[0].of)) terms_[0].of->in_place = &this->to();
   }
   void forward() override {
     const auto& [x, y] = terms_;
@@ -254,11 +253,14 @@ class sum_node final : public node<T, Device> {
                    base::linear_combination<T>{x.factor, y.factor});
   }
   void backward() override {
+    auto& d = this->to().gradient->any();
+    const auto is_here = [&](const term& x) { return x.of->in_place == &this->to(); };
+    for (const term& x : terms_)
+      if (!is_here(x)) x.of->add(x.factor, d);
     for (const term& x : terms_) {
-      if (x.of->in_place == &this->to())
-        x.of->written = true;
-      else
-        x.of->add(x.factor, this->to().gradient->any());
+      if (!is_here(x)) continue;
+      if (x.factor != 1 && x.of->needs_gradient) partita::transform(d, d, base::scaled<T>{x.factor});
+      x.of->written = true;
     }
   }
   bool keeps_output() const override { return false; }
@@ -269,10 +271,19 @@ class sum_node final : public node<T, Device> {
     slot* of;
   };
 
+  bool is_added_by_product() {
+    if (terms_[0].factor != 1 || terms_[1].factor != 1) return false;
+    if (!this->alone_reads(*terms_[0].of) || !this->alone_reads(*terms_[1].of)) return false;
+    auto &first = terms_[0].of->producer->performer(), &second = terms_[1].of->producer->performer();
+    auto& later = first.number() < second.number() ? second : first;
+    if (!later.take_sum()) return false;
+    this->fuse_into(&later);
+    return true;
+  }
   /// Reads what a scaled term was made of.
   void take_factor(std::size_t k) {
     auto* const scaled = dynamic_cast<scaled_node<T, Device>*>(this->in(k).producer);
-    if (scaled == nullptr || !this->alone_reads(k)) return;
+    if (scaled == nullptr || !this->alone_reads(this->in(k))) return;
     scaled->join(*this);
     this->in(k).in_place = &this->to();
     terms_[k] = {terms_[k].factor * scaled->factor(), scaled->from().front()};

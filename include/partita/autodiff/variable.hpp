@@ -190,9 +190,8 @@ class node {
 
  protected:
   slot& in(std::size_t k = 0) const { return *from_[k]; }
-  /// Whether nobody else reads what this node reads, so that it may be overwritten.
-  bool alone_reads(std::size_t k = 0, bool drops = false) const {
-    const slot& x = in(k);
+  /// Whether nobody else reads x, which this node reads, so that it may be overwritten.
+  bool alone_reads(const slot& x, bool drops = false) const {
     return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
            (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
   }
