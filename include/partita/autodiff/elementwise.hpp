@@ -100,7 +100,7 @@ class in_place_node : public node<T, Device> {
   }
   void backward() override {
     auto& d = this->to().gradient->any();
-    if (this->in().in_place == &this->to()) {
+    if (is_in_place()) {
       if (this->in().needs_gradient) pull(d, d);
       this->in().written = true;
     } else {
@@ -111,6 +111,7 @@ class in_place_node : public node<T, Device> {
  protected:
   using matrix = dense<T, dynamic_layout, Device>;
 
+  bool is_in_place() const { return this->in().in_place == &this->to(); }
   virtual bool drops() const { return false; }
   virtual bool fuses(node<T, Device>& p) = 0;
   virtual void compute(const matrix& x, matrix& y) = 0;
@@ -132,6 +133,7 @@ class relu_node final : public in_place_node<T, Device> {
   using typename in_place_node<T, Device>::matrix;
 
   bool allows_dropout() const override { return true; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool fuses(node<T, Device>& p) override { return p.take_relu(); }
@@ -153,6 +155,7 @@ class dropout_node final : public in_place_node<T, Device> {
     mask_ = {s.training ? rate_ : 0, {key_.seed, s.epoch, key_.stream}, s.vertices};
   }
   bool keeps_output() const override { return false; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool drops() const override { return true; }
@@ -254,16 +257,18 @@ class sum_node final : public node<T, Device> {
   }
   void backward() override {
     auto& d = this->to().gradient->any();
-    const auto is_here = [&](const term& x) { return x.of->in_place == &this->to(); };
     for (const term& x : terms_)
       if (!is_here(x)) x.of->add(x.factor, d);
     for (const term& x : terms_) {
       if (!is_here(x)) continue;
-      if (x.factor != 1 && x.of->needs_gradient) partita::transform(d, d, base::scaled<T>{x.factor});
+      if (scales_in_place(x)) partita::transform(d, d, base::scaled<T>{x.factor});
       x.of->written = true;
     }
   }
   bool keeps_output() const override { return false; }
+  bool overwrites_gradient() const override {
+    return scales_in_place(terms_[0]) || scales_in_place(terms_[1]);
+  }
 
  private:
   struct term {
@@ -271,6 +276,8 @@ class sum_node final : public node<T, Device> {
     slot* of;
   };
 
+  bool is_here(const term& x) const { return x.of->in_place == &this->to(); }
+  bool scales_in_place(const term& x) const { return is_here(x) && x.factor != 1 && x.of->needs_gradient; }
   bool is_added_by_product() {
     if (terms_[0].factor != 1 || terms_[1].factor != 1) return false;
     if (!this->alone_reads(*terms_[0].of) || !this->alone_reads(*terms_[1].of)) return false;

@@ -136,11 +136,7 @@ class tape {
     settle();
     slot& to = *x.slot_;
     if (to.producer == nullptr || !to.varies || to.uses != 1) return false;
-    for (const auto& s : slots_) {
-      const slot* last = s.get();
-      while (last->in_place != nullptr) last = last->in_place;
-      if (last == &to && s->producer != nullptr && s->producer->keeps_output()) return false;
-    }
+    if (any_in_memory_of(to, [](const auto& n) { return n.keeps_output(); })) return false;
     to.value->see(z);
     return true;
   }
@@ -190,9 +186,15 @@ class tape {
   /// The gradients of a result of the last forward whose gradient is dz.
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz) {
+    slot& to = *z.slot_;
+    const bool as_it_is = is_place_of(dz, to) && to.needs_gradient && to.uses == 1 &&
+                          !any_in_memory_of(to, [](const auto& n) { return n.overwrites_gradient(); });
+    if (as_it_is) to.gradient->see(dz);
     begin_backward();
-    z.slot_->give([&](auto& d) { partita::copy(dz, d.any()); });
+    to.written = as_it_is;
+    if (!as_it_is) to.give([&](auto& d) { partita::copy(dz, d.any()); });
     run_backward();
+    if (as_it_is) to.gradient->see_own();
   }
 
   /// What a variable was in the last forward. Throws error where what followed was computed in its memory.
@@ -280,6 +282,19 @@ class tape {
     unsettle();
     slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
     return *slots_.back();
+  }
+  static bool is_place_of(const auto& x, const slot& s) {
+    return x.layout() == s.at.layout && x.row_blocking() == s.at.rows && x.col_blocking() == s.at.cols;
+  }
+  /// Whether a node that computes in the memory of a slot, or in which it is computed, is one with
+  /// `property`.
+  bool any_in_memory_of(const slot& to, auto property) const {
+    for (const auto& s : slots_) {
+      const slot* last = s.get();
+      while (last->in_place != nullptr) last = last->in_place;
+      if (last == &to && s->producer != nullptr && property(*s->producer)) return true;
+    }
+    return false;
   }
   slot* slot_of(const weight& w) const {
     for (const auto& s : slots_)

@@ -176,6 +176,8 @@ class node {
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether its backward overwrites the gradient of what it makes.
+  virtual bool overwrites_gradient() const { return false; }
   /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
   /// of what it reads, and what is fused.
   virtual void settle() {}
