@@ -95,6 +95,7 @@ class in_place_node : public node<T, Device> {
     this->in().in_place = &this->to();
     if (auto* const p = this->maker(); fuses(*p)) this->fuse_into(p);
   }
+  bool reads_again() const final { return false; }
   void forward() override {
     if (!this->fused()) compute(this->in().value->any(), this->to().value->any());
   }
@@ -225,6 +226,7 @@ class scaled_node final : public node<T, Device> {
     if (!this->fused()) this->in().add(factor_, this->to().gradient->any());
   }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 
  private:
   T factor_;
@@ -266,6 +268,7 @@ class sum_node final : public node<T, Device> {
     }
   }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
   bool overwrites_gradient() const override {
     return scales_in_place(terms_[0]) || scales_in_place(terms_[1]);
   }
@@ -313,6 +316,7 @@ class redistribute_node final : public node<T, Device> {
   traffic predicted_forward() const override { return there_.predicted(); }
   traffic predicted_backward() const override { return back_.predicted(); }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 
  private:
   static redistribution<T, Device> plan(const typename base::slot& x, const typename base::slot& y) {

@@ -40,6 +40,7 @@ class loss_of final : public loss_node<T, Device> {
     });
   }
   traffic predicted_forward() const override { return sent_; }
+  bool reads_again() const override { return false; }
 
  private:
   Function f_;

@@ -77,6 +77,7 @@ class spmm_node final : public ended_node<T, Device> {
   void backward() override {
     this->in().give([&](auto& d) { (*backward_)(*this->to().gradient, d, {}); });
   }
+  bool reads_again() const override { return false; }
   traffic predicted_forward() const override { return forward_->predicted(); }
   traffic predicted_backward() const override { return backward_ ? backward_->predicted() : traffic{}; }
 
@@ -108,6 +109,7 @@ class gemm_node final : public ended_node<T, Device> {
     const matrix_shape s = w.at.shape();
     return w.needs_gradient ? algebra::predicted_part<T>(w.at.mesh, s.rows * s.cols) : traffic{};
   }
+  bool reads_again() const override { return this->in(1).needs_gradient || this->in(1).producer != nullptr; }
   bool take_sum() override { return this->has_activation() || this->sums_ ? false : (this->sums_ = true); }
 };
 

@@ -59,6 +59,7 @@ class row_sums_node final : public node<T, Device> {
     });
   }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 };
 
 /// A replicated matrix of which ranks compute parts. Its gradient is a sum of contributions, too, before what
@@ -100,6 +101,7 @@ class column_sums_node final : public summed_node<T, Device> {
       partita::add_row(this->to().gradient->whole(), d.rows());
     });
   }
+  bool reads_again() const override { return false; }
 };
 
 template <class T, class Device>
@@ -126,6 +128,7 @@ class softmax_node final : public node<T, Device> {
 
   softmax_node(std::vector<slot*> from, slot& to, bool logarithm)
       : node<T, Device>(std::move(from), to), logarithm_(logarithm) {}
+  bool reads_again() const override { return false; }
   void settle() override { sums_.allocate(one_per_row(this->to().at)); }
   void forward() override {
     if (logarithm_)

@@ -3,6 +3,7 @@
 /// A tape over the verbs: what is written forward once runs forward and backward many times.
 
 #include "partita/algebra/spmm.hpp"
+#include "partita/autodiff/shared_memory.hpp"
 #include "partita/autodiff/variable.hpp"
 
 namespace partita::autodiff {
@@ -115,6 +116,7 @@ class tape {
   variable keep(variable x) {
     unsettle();
     ++x.slot_->uses;
+    x.slot_->kept = true;
     return x;
   }
 
@@ -135,7 +137,7 @@ class tape {
   bool compute_in(variable x, dense<T, vertex_rows, Device>& z) {
     settle();
     slot& to = *x.slot_;
-    if (to.producer == nullptr || !to.varies || to.uses != 1) return false;
+    if (to.producer == nullptr || !to.varies || !to.kept || to.uses != 1) return false;
     if (any_in_memory_of(to, [](const auto& n) { return n.keeps_output(); })) return false;
     to.value->see(z);
     return true;
@@ -187,7 +189,7 @@ class tape {
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz) {
     slot& to = *z.slot_;
-    const bool as_it_is = is_place_of(dz, to) && to.needs_gradient && to.uses == 1 &&
+    const bool as_it_is = is_place_of(dz, to) && to.needs_gradient && to.kept && to.uses == 1 &&
                           !any_in_memory_of(to, [](const auto& n) { return n.overwrites_gradient(); });
     if (as_it_is) to.gradient->see(dz);
     begin_backward();
@@ -197,9 +199,9 @@ class tape {
     if (as_it_is) to.gradient->see_own();
   }
 
-  /// What a variable was in the last forward. Throws error where what followed was computed in its memory.
+  /// What a variable was in the last forward. Throws error for one that is computed and was not kept.
   const matrix& value(variable x) const {
-    if (x.slot_->in_place != nullptr)
+    if (x.slot_->producer != nullptr && !x.slot_->kept)
       base::throw_error<error>({"a result of ", x.shape(),
                                 " was overwritten by what follows it; keep() it on the tape before forward"});
     return x.slot_->value->any();
@@ -212,9 +214,12 @@ class tape {
                                       ") does not have whole rows; redistribute it to vertex_rows"});
     return x.slot_->rows();
   }
-  /// The gradient of a parameter or of an input in the last backward.
+  /// The gradient of a parameter or of an input in the last backward. Throws error for another variable.
   const matrix& gradient(variable x) const {
     if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
+    if (x.slot_->producer != nullptr)
+      base::throw_error<error>(
+          {"the gradient of a result of ", x.shape(), " is not kept, only those of inputs and parameters"});
     return x.slot_->gradient->any();
   }
 
@@ -289,12 +294,9 @@ class tape {
   /// Whether a node that computes in the memory of a slot, or in which it is computed, is one with
   /// `property`.
   bool any_in_memory_of(const slot& to, auto property) const {
-    for (const auto& s : slots_) {
-      const slot* last = s.get();
-      while (last->in_place != nullptr) last = last->in_place;
-      if (last == &to && s->producer != nullptr && property(*s->producer)) return true;
-    }
-    return false;
+    return std::ranges::any_of(slots_, [&](const auto& s) {
+      return &s->computed_in() == &to && s->producer != nullptr && property(*s->producer);
+    });
   }
   slot* slot_of(const weight& w) const {
     for (const auto& s : slots_)
@@ -319,6 +321,10 @@ class tape {
       s.value = s.in_place->value;
       s.gradient = s.in_place->gradient;
     }
+    using lifetime = detail::lifetime<T, Device>;
+    const std::vector<lifetime> lifetimes = detail::lifetimes(slots_, nodes_);
+    detail::share_memory(lifetimes, &lifetime::keeps_value, &slot::value);
+    detail::share_memory(lifetimes, &lifetime::keeps_gradient, &slot::gradient);
     global_index elements = 0;
     for (const slot* s : own_) elements += s->at.shape().rows * s->at.shape().cols;
     gradients_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(elements));

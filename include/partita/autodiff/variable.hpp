@@ -98,7 +98,8 @@ struct slot {
   bool needs_gradient;
   bool varies;  ///< its entries differ between steps
   node<T, Device>* producer = nullptr;
-  int uses = 0;              ///< nodes that read it, and whoever keeps it
+  int uses = 0;  ///< nodes that read it, and whoever keeps it
+  bool kept = false;
   slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
@@ -108,6 +109,12 @@ struct slot {
   std::optional<algebra::operand<T, Device>> given = {};                      ///< of an input
   std::optional<algebra::dense_operand<T, Device>> written_out = {};
 
+  /// The matrix in whose memory it is computed.
+  const slot& computed_in() const { return in_place == nullptr ? *this : in_place->computed_in(); }
+  /// Whether a block of its memory suits another one.
+  bool can_share(const slot& other) const {
+    return at.layout == other.at.layout && at.rows == other.at.rows && at.cols == other.at.cols;
+  }
   /// The matrix with whole rows, in the form in which it was given.
   algebra::operand<T, Device> operand() {
     if (given) return *given;
@@ -176,6 +183,8 @@ class node {
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether its backward reads what it was made from.
+  virtual bool reads_again() const { return true; }
   /// Whether its backward overwrites the gradient of what it makes.
   virtual bool overwrites_gradient() const { return false; }
   /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
