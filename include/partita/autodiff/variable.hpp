@@ -52,9 +52,15 @@ class matrix_views {
     owned_.emplace(at.mesh, at.layout, at.rows, at.cols);
     see(*owned_);
   }
-  /// Views what was allocated again.
+  /// Views what was allocated again, or nothing.
   void see_own() {
+    any_.reset();
     if (owned_) see(*owned_);
+  }
+  /// Frees what was allocated.
+  void release() {
+    owned_.reset();
+    any_.reset();
   }
   bool bound() const { return any_.has_value(); }
 
@@ -92,7 +98,8 @@ struct slot {
   bool needs_gradient;
   bool varies;  ///< its entries differ between steps
   node<T, Device>* producer = nullptr;
-  int uses = 0;              ///< nodes that read it, and whoever keeps it
+  int uses = 0;  ///< nodes that read it, and whoever keeps it
+  bool kept = false;
   slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
@@ -102,6 +109,12 @@ struct slot {
   std::optional<algebra::operand<T, Device>> given = {};                      ///< of an input
   std::optional<algebra::dense_operand<T, Device>> written_out = {};
 
+  /// The matrix in whose memory it is computed.
+  const slot& computed_in() const { return in_place == nullptr ? *this : in_place->computed_in(); }
+  /// Whether a block of its memory suits another one.
+  bool can_share(const slot& other) const {
+    return at.layout == other.at.layout && at.rows == other.at.rows && at.cols == other.at.cols;
+  }
   /// The matrix with whole rows, in the form in which it was given.
   algebra::operand<T, Device> operand() {
     if (given) return *given;
@@ -121,6 +134,17 @@ struct slot {
     if (!spare.bound()) spare.allocate(at);
     write(spare);
     zip(gradient->any(), spare.any(), gradient->any(), std::plus<>{});
+  }
+  /// Adds a d to the gradient.
+  void add(T a, const dense<T, dynamic_layout, Device>& d) {
+    if (needs_gradient && written)
+      return zip(gradient->any(), d, gradient->any(), base::linear_combination<T>{1, a});
+    give([&](auto& views) {
+      if (a == T(1))
+        copy(d, views.any());
+      else
+        transform(d, views.any(), base::scaled<T>{a});
+    });
   }
 };
 
@@ -151,16 +175,24 @@ class node {
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
+  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
   /// Whether it makes a matrix; a loss makes a number.
   virtual bool computes() const { return true; }
   /// Whether it needs what it has made for its own backward.
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether its backward reads what it was made from.
+  virtual bool reads_again() const { return true; }
+  /// Whether its backward overwrites the gradient of what it makes.
+  virtual bool overwrites_gradient() const { return false; }
   /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
   /// of what it reads, and what is fused.
   virtual void settle() {}
 
+  /// The node in whose pass it is computed.
+  node& performer() { return fused_into_ == nullptr ? *this : fused_into_->performer(); }
   /// Its place in the order of nodes.
   std::size_t number() const { return number_; }
   void be_number(std::size_t number) { number_ = number; }
@@ -169,17 +201,15 @@ class node {
 
  protected:
   slot& in(std::size_t k = 0) const { return *from_[k]; }
-  /// Whether nobody else reads what this node reads, so that it may be overwritten.
-  bool alone_reads(std::size_t k = 0, bool drops = false) const {
-    const slot& x = in(k);
+  /// Whether nobody else reads x, which this node reads, so that it may be overwritten.
+  bool alone_reads(const slot& x, bool drops = false) const {
     return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
            (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
   }
   /// The last node that computed what is in the memory of what this node reads.
   node* maker(std::size_t k = 0) const {
-    node* p = in(k).producer;
-    while (p != nullptr && p->fused_into_ != nullptr) p = p->fused_into_;
-    return p;
+    node* const p = in(k).producer;
+    return p == nullptr ? p : &p->performer();
   }
   void fuse_into(node* other) { fused_into_ = other; }
   bool fused() const { return fused_into_ != nullptr; }
