@@ -16,19 +16,22 @@ namespace partita::io {
 /// The meaning of split[v] for vertex v.
 enum class split_part : std::uint8_t { none = 0, train = 1, validation = 2, test = 3 };
 
-/// What is to be predicted of a vertex.
+/// What is to be predicted of a vertex, or of pairs of vertices.
 enum class task : std::uint8_t {
   classes,  ///< one of C classes
   labels,   ///< which of C labels it has
-  values    ///< C numbers
+  values,   ///< C numbers
+  links     ///< whether there is an edge; see graph::split_links
 };
 
-/// A graph of n vertices with f features each, and for each vertex a class, several labels, or values.
+/// A graph of n vertices with f features each, and for each vertex a class, several labels, or values; or
+/// with links that were taken out of it.
 struct dataset {
   std::string name;
   global_index vertices = 0;         ///< n
   global_index features = 0;         ///< f
-  global_index classes = 0;          ///< C: classes, labels that there are, or values of a vertex
+  global_index classes = 0;          ///< C: classes, labels that there are, or values of a vertex; of links,
+                                     ///< the columns of what a model makes of it
   array<edge> edges;                 ///< an undirected edge is stored in both directions
   array<double> edge_weights;        ///< one per edge; empty when all weights are 1
   feature_table edge_features;       ///< [E, k], a row for each edge; 0 x 0 without
@@ -37,6 +40,8 @@ struct dataset {
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks
   array<double> values;              ///< [n, C], row-major, NaN for none; empty for other tasks
   array<std::uint8_t> split;         ///< [n], values of split_part
+  array<edge> validation_links;      ///< of links: positives that are not among the edges, each once
+  array<edge> test_links;
   io::task task = io::task::classes;
   std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
 };
