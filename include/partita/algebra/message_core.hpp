@@ -2,10 +2,14 @@
 #pragma once
 /// What plans of messages share: the stages in which rows come and sums go, parameters, and gradients.
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "partita/algebra/edge_schedule.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/algebra/tile_rows.hpp"
 #include "partita/local/chunked_messages.hpp"
 
@@ -75,14 +79,21 @@ class message_parameters {
       m.sum_along(axes_, gradient_.values());
     else if (partition::rank_in_group(m.shape(), partition::every_axis - axes_, m.at()) > 0)
       return;  // another rank has the same
+    add(dp);
+  }
+  /// The sums of all columns, and dp += these.
+  matrix_view<T> all_sums() { return gradient_.local(); }
+  void add(matrix& dp) {
     local::chunked::transform_indexed(queue(), summed_columns<T>{std::as_const(gradient_).local(), each(dp)},
                                       dp.local(), dp.local());
   }
+  global_index rows() const { return all_.shape().rows; }
+  global_index elements() const { return rows() * all_.shape().cols; }
   traffic predicted() const {
     const mesh<Device>& m = all_.mesh();
     comm::collective sums;
     sums.kind = operation::all_reduce;
-    sums.count = all_.shape().rows * all_.shape().cols;
+    sums.count = elements();
     return received(sums, partition::rank_in_group(m.shape(), axes_, m.at()), m.shape().size(axes_));
   }
 
@@ -123,10 +134,10 @@ class message_core {
     bool sums;
   };
 
-  message_core(const char* name, const sparse<T, dynamic_layout, Device>& pattern, layout l,
-               const blocking& features, Function f, local_index heads, row_exchange rows)
+  message_core(const sparse<T, dynamic_layout, Device>& pattern, layout l, const blocking& features,
+               Function f, local_index heads, row_exchange rows)
       : f_(std::move(f)),
-        come_(std::make_unique<schedule>(possible(name, pattern), l, features, heads, rows)),
+        come_(std::make_unique<schedule>(possible(pattern), l, features, heads, rows)),
         go_(std::make_unique<schedule>(pattern, l, features, heads, row_exchange::full, row_flow::sums_go)),
         targets_(*come_),
         rows_(std::make_unique<tile_rows<T, Device>>(go_->stages().plan())),
@@ -135,6 +146,11 @@ class message_core {
         parameters_(pattern.mesh(),
                     {static_cast<global_index>(local::parameter_count<Function>()), features.size()},
                     pattern.layout().used() | come_->spread().cols, come_->stages().plan().columns()) {
+    if (const auto* const verbs = reproducible_verbs_of<T>(pattern.mesh())) {
+      exact_ = verbs->make_messages(pattern, l, come_->spread(), features);
+      gradient_rows_.emplace(*come_);
+      return;
+    }
     const auto& tiles = go_->stages().plan().a();
     std::size_t number = 0;
     for (std::size_t t = 0; t < tiles.count(); ++t)
@@ -177,6 +193,22 @@ class message_core {
       throw shape_error("sums over the columns of heads need values of all heads where ranks share columns");
   }
 
+  /// Of a reproducible mesh, else null; and f for it.
+  reproducible_messages<T, Device>* exact() { return exact_.get(); }
+  const reproducible_messages<T, Device>* exact() const { return exact_.get(); }
+  local::message_function_of<Function, T> exact_function() const {
+    return local::message_function_of<Function, T>(f_);
+  }
+  /// The parts of forward for it, with gradient(tile, part): weights of rows and names of entries.
+  template <class Gradient>
+  const std::vector<message_part<T>>& exact_parts(const operands& x, const Gradient& gradient) {
+    parts_.clear();
+    forward(x, {}, [&](std::size_t, std::size_t t, const auto& part, const auto& of, T, auto) {
+      parts_.push_back({t, part, of.at(of.values, kept(t, of.sources), of.targets), gradient(t, part)});
+    });
+    return parts_;
+  }
+
   /// kernel(number, tile, part, operands, beta, sums) for all parts of all tiles.
   template <class Kernel>
   void forward(const operands& x, matrix_view<T> sums, const Kernel& kernel) {
@@ -194,6 +226,7 @@ class message_core {
   template <class Gradient>
   void backward(const operands& x, const gradients& to, matrix_view<const T> travels, bool has_rows,
                 const Gradient& gradient) {
+    if (exact_) return backward_exactly(x, to, travels, has_rows, gradient);
     const matrix_view<const T> targets =
         reads_targets && has_rows ? targets_(x.targets) : matrix_view<const T>();
     const matrix_view<const T> p = parameters_.columns(x.p);
@@ -235,6 +268,14 @@ class message_core {
     return {all.words - stages.words, all.messages - stages.messages};
   }
   traffic predicted_backward(bool has_rows, bool of_edges, bool of_parameters) const {
+    if (exact_) {
+      traffic all =
+          rows_->predicted() + exact_->predicted_begin(3 + parameters_.rows()) + exact_->predicted_columns();
+      if (has_rows) all += gradient_rows_->predicted();
+      if (reads_targets) all += targets_.predicted() + exact_->predicted_rows();
+      if (of_edges) all += exact_->predicted_heads(come_->heads());
+      return of_parameters ? all + exact_->predicted_parameters(parameters_.elements()) : all;
+    }
     traffic all = go_->stages().plan().predicted() + rows_->predicted();
     if (reads_targets) all += predicted_row_sums() + (has_rows ? targets_.predicted() : traffic());
     if (of_edges) all += predicted_head_sums(come_->heads());
@@ -251,14 +292,14 @@ class message_core {
   }
 
  private:
-  static const sparse<T, dynamic_layout, Device>& possible(const char* name,
-                                                           const sparse<T, dynamic_layout, Device>& pattern) {
+  using outputs = local::message_function<T>;
+
+  static const sparse<T, dynamic_layout, Device>& possible(const sparse<T, dynamic_layout, Device>& pattern) {
     static_assert(
         requires(const device_queue<Device>& q, local::csr_view<T> a, Function f,
                  local::message_operands<T> of, matrix_view<const T> x,
                  matrix_view<T> y) { message_sums(q, a, f, of, x, T(0), y); },
         "messages are for the host: this device has no kernels for them");
-    memory::refuse_reproducible(pattern.mesh().queue(), name);
     return pattern;
   }
 
@@ -270,6 +311,39 @@ class message_core {
     const local::head_slice slice = e == nullptr ? local::head_slice{0, 1, 0} : come_->slice(*e);
     return {slice, e == nullptr ? nullptr : part.values_in(e->values().data(), slice.heads), sources,
             reads_targets ? targets : none, p};
+  }
+  /// The rows for tile t, in memory that lasts as long as parts_.
+  matrix_view<const T> kept(std::size_t t, matrix_view<const T> rows) {
+    if (!parts_.empty() && parts_.back().tile == t) return parts_.back().of.sources;
+    kept_.resize(std::max(kept_.size(), t + 1));
+    kept_[t].grow(queue(), static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols));
+    const matrix_view<T> to{kept_[t].data(), rows.rows, rows.cols, rows.cols};
+    local::chunked::copy(queue(), rows, to);
+    return to;
+  }
+  template <class Gradient>
+  void backward_exactly(const operands& x, const gradients& to, matrix_view<const T> travels, bool has_rows,
+                        const Gradient& gradient) {
+    const matrix_view<const T> targets = reads_targets ? targets_(x.targets) : matrix_view<const T>(),
+                               rows = has_rows ? (*gradient_rows_)(travels) : matrix_view<const T>(),
+                               p = parameters_.columns(x.p);
+    const auto& tiles = go_->stages().plan().a();
+    rows_->start(x.sources);
+    parts_.clear();
+    for (std::size_t t = 0; t < tiles.count(); ++t) {
+      const matrix_view<const T> sources = (*rows_)(t);
+      for (const local::csr_slice<T>& part : tiles.parts(t))
+        parts_.push_back({t, part, of_part(part, x.e, kept(t, sources), part.rows_of(targets), p),
+                          gradient(t, part, part.rows_of(rows))});
+    }
+    const auto f = exact_function();
+    exact_->begin(parts_, f, true);
+    exact_->add_columns(parts_, f, to.sources);
+    if (reads_targets) exact_->add_rows(parts_, f, outputs::target, to.targets);
+    if (to.e != nullptr) exact_->add_heads(parts_, f, outputs::edge, come_->slice(*to.e), to.e->values());
+    if (to.p == nullptr) return;
+    exact_->add_parameters(parts_, f, parameters_.all_sums());
+    parameters_.add(*to.p);
   }
   void add_row_gradients(std::size_t number, const local::csr_slice<T>& part,
                          const local::message_operands<T>& of, const local::message_gradient<T>& g,
@@ -298,6 +372,12 @@ class message_core {
   std::unique_ptr<tile_rows<T, Device>> rows_;
   dense<T, dynamic_layout, Device> source_gradient_, target_gradient_;
   message_parameters<T, Device> parameters_;
+
+  // Of a reproducible mesh
+  std::unique_ptr<reproducible_messages<T, Device>> exact_;
+  std::optional<spread_rows<T, Device>> gradient_rows_;
+  std::vector<buffer<T, Device>> kept_;
+  std::vector<message_part<T>> parts_;
 };
 
 }  // namespace partita::algebra::detail

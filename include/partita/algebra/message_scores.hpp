@@ -2,6 +2,7 @@
 #pragma once
 /// Scores of edges by a function of one's own, whose gradient follows from it, under every policy.
 
+#include <algorithm>
 #include <utility>
 
 #include "partita/algebra/message_core.hpp"
@@ -27,7 +28,8 @@ struct message_scores_options {
 /// stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along the
 /// axes that partition columns of a head. Backward: T to the ranks that share its rows, also where f does not
 /// read it, whole sub-blocks of X along row, sums for these and, if f reads it, for T; all-reduces of the
-/// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On the host. Throws as
+/// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh as
+/// message_plan. On the host. Throws as
 /// message_plan, and shape_error where ranks share columns of heads unless s has all heads.
 ///
 /// Source: Brody, Alon, Yahav (ICLR 2022), equation 7; Vaswani et al. (NeurIPS 2017), section 3.2.1.
@@ -44,7 +46,7 @@ class message_scores_plan {
   template <layout A>
   message_scores_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                       message_scores_options options = {})
-      : core_("message_scores_plan", pattern.stored_for("message_scores_plan"), l, features, std::move(f),
+      : core_(pattern.stored_for("message_scores_plan"), l, features, std::move(f),
               options.edge_columns > 0 ? options.edge_columns : options.heads, options.rows),
         heads_(options.heads),
         head_width_(width_of(features, options.heads)) {}
@@ -63,6 +65,7 @@ class message_scores_plan {
                edges& s, const parameters* p = nullptr) {
     core_.require(sources, targets, e, p);
     require(s);
+    if (core_.exact() != nullptr) return sum_exactly({sources.local(), targets.local(), e, p}, s);
     T* const values = s.values().data();
     core_.forward({sources.local(), targets.local(), e, p}, {},
                   [&](std::size_t number, std::size_t, const auto& part, const auto& of, T, auto) {
@@ -90,7 +93,12 @@ class message_scores_plan {
   }
 
   /// What this rank receives in one forward, in closed form.
-  traffic predicted_forward() const { return core_.predicted_stages() + core_.predicted_head_sums(heads_); }
+  traffic predicted_forward() const {
+    const auto* const exact = core_.exact();
+    return core_.predicted_stages() + (exact == nullptr
+                                           ? core_.predicted_head_sums(heads_)
+                                           : exact->predicted_begin(1) + exact->predicted_heads(heads_));
+  }
   /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
   /// over all ranks, in closed form.
   traffic predicted_backward(bool of_edges = true,
@@ -123,6 +131,14 @@ class message_scores_plan {
     return {s.heads(), head_width_, first - s.first_head() * head_width_};
   }
 
+  void sum_exactly(const typename core::operands& x, edges& s) {
+    const auto& parts =
+        core_.exact_parts(x, [](std::size_t, const auto&) { return local::message_gradient<T>{}; });
+    const auto f = core_.exact_function();
+    std::fill(s.values().begin(), s.values().end(), T(0));
+    core_.exact()->begin(parts, f, false);
+    core_.exact()->add_heads(parts, f, 0, slice(s), s.values());
+  }
   template <class X, class Y, class G, class H>
   void differentiate(const X& sources, const Y& targets, const edges* e, const edges& ds, G& dsources,
                      H& dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {

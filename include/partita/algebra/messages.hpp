@@ -80,10 +80,10 @@ struct won_value {
 /// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
 /// of Z and, if f reads it, T to the ranks that share their rows, whole sub-blocks of X along row, and sums
 /// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
-/// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On the host. Throws
-/// shape_error for layouts that cannot be multiplied, heads that do not divide the width, and operands that
-/// do not match the plan; error on a reproducible mesh, where sums over tiles would have other bits on every
-/// mesh.
+/// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
+/// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
+/// elsewhere; gradients of P are whole in both forms of backward. On the host. Throws shape_error for layouts
+/// that cannot be multiplied, heads that do not divide the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
@@ -101,8 +101,7 @@ class message_plan {
   template <layout A>
   message_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                message_options options = {})
-      : core_("message_plan", pattern.stored_for("message_plan"), l, features, std::move(f), options.heads,
-              options.rows),
+      : core_(pattern.stored_for("message_plan"), l, features, std::move(f), options.heads, options.rows),
         reduction_(options.reduction) {
     if (reduction_ == message_reduction::mean) weigh();
     if (chooses()) prepare_winners(l, features);
@@ -178,7 +177,11 @@ class message_plan {
 
   /// What this rank receives in one forward, in closed form.
   traffic predicted_forward() const {
-    return core_.predicted_stages() + (chooses() ? predicted_choice() : core_.predicted_row_sums());
+    const traffic rows = core_.predicted_stages();
+    if (chooses()) return rows + predicted_choice();
+    const auto* const exact = core_.exact();
+    if (exact != nullptr) return rows + exact->predicted_begin(1) + exact->predicted_rows();
+    return rows + core_.predicted_row_sums();
   }
   /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
   /// over all ranks, in closed form.
@@ -244,6 +247,7 @@ class message_plan {
   }
 
   void sum(const typename core::operands& x, matrix_view<T> z) {
+    if (core_.exact() != nullptr) return sum_exactly(x, z);
     auto& stages = core_.come().stages();
     core_.forward(x, stages.begin(z),
                   [&](std::size_t number, std::size_t, const auto& part, const auto& of, T beta, auto out) {
@@ -251,6 +255,16 @@ class message_plan {
                                                  function(), of, weights_of(part), beta, out);
                   });
     stages.finish(z);
+  }
+
+  void sum_exactly(const typename core::operands& x, matrix_view<T> z) {
+    const auto& parts = core_.exact_parts(x, [&](std::size_t, const auto& part) {
+      return local::message_gradient<T>{{}, weights_of(part)};
+    });
+    const auto f = core_.exact_function();
+    local::chunked::fill(core_.queue(), T(0), z);
+    core_.exact()->begin(parts, f, false);
+    core_.exact()->add_rows(parts, f, 0, z);
   }
 
   /// The largest of this rank's entries, then of all ranks that share the rows; of smallest ones the
@@ -262,11 +276,7 @@ class message_plan {
     const matrix_view<local_index> winners = in_block(winners_.data());
     local::chunked::fill(q, T(0), best);
     local::chunked::fill(q, local_index{-1}, winners);
-    core_.forward(x, {}, [&](std::size_t number, std::size_t t, const auto& part, const auto& of, T, auto) {
-      local::chunked::message_largest(q, core_.come().passes(), number, part.entries, function(), of, sign,
-                                      names_of(part), first_name(t), part.rows_of(best),
-                                      part.rows_of(winners));
-    });
+    find_largest(x, sign, best, winners);
     const matrix_view<const T> own = best;
     local::chunked::update(q, detail::own_candidate<T>{}, own, all, winners);
     if (sharing_rows().size() > 1) {
@@ -278,6 +288,20 @@ class message_plan {
     }
     local::chunked::update(q, detail::won_value<T>{sign}, own, all, winners);
     (*keep_)(matrix_view<const T>(all), z);
+  }
+  void find_largest(const typename core::operands& x, T sign, matrix_view<T> best,
+                    matrix_view<local_index> winners) {
+    if (core_.exact() != nullptr) {
+      const auto& parts = core_.exact_parts(x, [&](std::size_t t, const auto& part) {
+        return local::message_gradient<T>{{}, {}, {}, names_of(part), first_name(t)};
+      });
+      return core_.exact()->choose(parts, core_.exact_function(), sign, best, winners);
+    }
+    core_.forward(x, {}, [&](std::size_t number, std::size_t t, const auto& part, const auto& of, T, auto) {
+      local::chunked::message_largest(core_.queue(), core_.come().passes(), number, part.entries, function(),
+                                      of, sign, names_of(part), first_name(t), part.rows_of(best),
+                                      part.rows_of(winners));
+    });
   }
   traffic predicted_choice() const {
     const auto& m = core_.pattern().mesh();
