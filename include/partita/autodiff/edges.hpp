@@ -30,6 +30,7 @@ class gather_node final : public node<T, Device> {
   traffic predicted_forward() const override { return there_.predicted(); }
   traffic predicted_backward() const override { return back_ ? back_->predicted() : traffic{}; }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
   bool take_sum() override { return sums_ ? false : (sums_ = true); }
 
  private:
@@ -55,6 +56,7 @@ class scatter_node final : public node<T, Device> {
   traffic predicted_forward() const override { return there_.predicted(); }
   traffic predicted_backward() const override { return back_ ? back_->predicted() : traffic{}; }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 
  private:
   algebra::edge_scatter_plan<T, Device> there_;
@@ -176,11 +178,13 @@ template <class T, class Device>
 edge_variable<T, Device> operator+(edge_variable<T, Device> x, edge_variable<T, Device> y) {
   detail::require_alike("a sum", x, y);
   return detail::record_like<detail::sum_node<T, Device, detail::whole_edges>>(
-      x, {x.recorded(), y.recorded()}, false);
+      x, {x.recorded(), y.recorded()}, false, T(1));
 }
 template <class T, class Device>
 edge_variable<T, Device> operator-(edge_variable<T, Device> x, edge_variable<T, Device> y) {
-  return zip(x, y, std::minus<>{});
+  detail::require_alike("a difference", x, y);
+  return detail::record_like<detail::sum_node<T, Device, detail::whole_edges>>(
+      x, {x.recorded(), y.recorded()}, false, T(-1));
 }
 template <class T, class Device>
 edge_variable<T, Device> operator*(edge_variable<T, Device> x, edge_variable<T, Device> y) {
@@ -188,7 +192,8 @@ edge_variable<T, Device> operator*(edge_variable<T, Device> x, edge_variable<T, 
 }
 template <class T, class Device>
 edge_variable<T, Device> operator*(double a, edge_variable<T, Device> x) {
-  return transform(x, detail::times{a});
+  return detail::record_like<detail::scaled_node<T, Device, detail::whole_edges>>(x, {x.recorded()}, false,
+                                                                                  static_cast<T>(a));
 }
 template <class T, class Device>
 edge_variable<T, Device> relu(edge_variable<T, Device> x) {

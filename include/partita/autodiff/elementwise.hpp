@@ -3,6 +3,8 @@
 /// Element-wise verbs on variables, in any layout: functions by dual numbers, sums, relu, dropout; changes of
 /// layout.
 
+#include <array>
+
 #include "partita/algebra/row_products.hpp"
 #include "partita/autodiff/tape.hpp"
 #include "partita/base/dual.hpp"
@@ -31,15 +33,6 @@ struct slope_of_two {
   constexpr T operator()(T x, T y) const {
     using dual = base::dual<T, 1>;
     return f(K == 0 ? dual::input(x, 0) : dual(x), K == 1 ? dual::input(y, 0) : dual(y)).slope[0];
-  }
-};
-
-/// a x, of numbers and duals.
-struct times {
-  double a;
-  template <class X>
-  constexpr X operator()(X x) const {
-    return X(a) * x;
   }
 };
 
@@ -104,26 +97,29 @@ class in_place_node : public node<T, Device> {
   using typename node<T, Device>::slot;
 
   void settle() override {
-    if (!this->alone_reads(0, drops())) return;
+    if (!this->alone_reads(this->in(), drops())) return;
     this->in().in_place = &this->to();
     if (auto* const p = this->maker(); fuses(*p)) this->fuse_into(p);
   }
+  bool reads_again() const final { return false; }
   void forward() override {
     if (!this->fused()) compute(Form::read(*this->in().value), Form::write(*this->to().value));
   }
   void backward() override {
-    auto& d = Form::write(*this->to().gradient);
-    if (this->in().in_place == &this->to()) {
-      if (this->in().needs_gradient) pull(d, d);
+    if (is_in_place()) {
+      if (!this->in().needs_gradient) return;
+      auto& d = Form::write(*this->to().gradient);
+      pull(d, d);
       this->in().written = true;
     } else {
-      this->in().give([&](auto& into) { pull(d, Form::write(into)); });
+      this->in().give([&](auto& d) { pull(Form::read(*this->to().gradient), Form::write(d)); });
     }
   }
 
  protected:
   using matrix = typename Form::template matrix<T, Device>;
 
+  bool is_in_place() const { return this->in().in_place == &this->to(); }
   virtual bool drops() const { return false; }
   virtual bool fuses(node<T, Device>& p) = 0;
   virtual void compute(const matrix& x, matrix& y) = 0;
@@ -145,6 +141,7 @@ class relu_node final : public in_place_node<T, Device, Form> {
   using typename in_place_node<T, Device, Form>::matrix;
 
   bool allows_dropout() const override { return true; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool fuses(node<T, Device>& p) override { return p.take_relu(); }
@@ -166,6 +163,7 @@ class dropout_node final : public in_place_node<T, Device, Form> {
     mask_ = {s.training ? rate_ : 0, {key_.seed, s.epoch, key_.stream}, s.vertices};
   }
   bool keeps_output() const override { return false; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool drops() const override { return true; }
@@ -220,35 +218,103 @@ class add_row_node final : public in_place_node<T, Device, Form> {
   }
 };
 
-/// X + Y, in the memory of both where nobody else reads them: the later product then adds to the other.
+/// a X; a sum that alone reads it multiplies by a itself.
 template <class T, class Device, class Form>
-class sum_node final : public node<T, Device> {
+class scaled_node final : public node<T, Device> {
  public:
   using node<T, Device>::node;
   using typename node<T, Device>::slot;
 
-  void settle() override {
-    if (!this->alone_reads(0) || !this->alone_reads(1)) return;
-    node<T, Device>*const first = this->maker(0), *const second = this->maker(1);
-    node<T, Device>* const later = first->number() < second->number() ? second : first;
-    if (!later->take_sum()) return;
-    this->fuse_into(later);
-    for (slot* x : this->from()) x->in_place = &this->to();
-  }
+  scaled_node(std::vector<slot*> from, slot& to, T factor)
+      : node<T, Device>(std::move(from), to), factor_(factor) {}
+  T factor() const { return factor_; }
+  void join(node<T, Device>& sum) { this->fuse_into(&sum); }
+
   void forward() override {
     if (!this->fused())
-      partita::zip(Form::read(*this->in().value), Form::read(*this->in(1).value),
-                   Form::write(*this->to().value), std::plus<>{});
+      partita::transform(Form::read(*this->in().value), Form::write(*this->to().value),
+                         base::scaled<T>{factor_});
   }
   void backward() override {
-    for (slot* x : this->from()) {
-      if (x->in_place == &this->to())
-        x->written = true;
-      else
-        x->give([&](auto& d) { partita::copy(Form::read(*this->to().gradient), Form::write(d)); });
+    if (!this->fused()) this->in().add(factor_, *this->to().gradient);
+  }
+  bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
+
+ private:
+  T factor_;
+};
+
+/// a X + b Y, in the memory of one of them that nobody else reads. Where a and b are 1 and nobody else reads
+/// either, the later product adds to the other.
+template <class T, class Device, class Form>
+class sum_node final : public node<T, Device> {
+ public:
+  using typename node<T, Device>::slot;
+
+  sum_node(std::vector<slot*> from, slot& to, T second_factor)
+      : node<T, Device>(std::move(from), to), terms_{{{1, &this->in(0)}, {second_factor, &this->in(1)}}} {}
+
+  void settle() override {
+    for (std::size_t k = 0; k < 2; ++k) take_factor(k);
+    if (is_added_by_product()) {
+      for (const term& x : terms_) x.of->in_place = &this->to();
+      return;
+    }
+    if (!this->alone_reads(*terms_[0].of)) std::swap(terms_[0], terms_[1]);
+    if (this->alone_reads(*terms_[0].of)) terms_[0].of->in_place = &this->to();
+  }
+  void forward() override {
+    const auto& [x, y] = terms_;
+    if (!this->fused())
+      partita::zip(Form::read(*x.of->value), Form::read(*y.of->value), Form::write(*this->to().value),
+                   base::linear_combination<T>{x.factor, y.factor});
+  }
+  void backward() override {
+    for (const term& x : terms_)
+      if (!is_here(x)) x.of->add(x.factor, *this->to().gradient);
+    for (const term& x : terms_) {
+      if (!is_here(x)) continue;
+      if (scales_in_place(x)) {
+        auto& d = Form::write(*this->to().gradient);
+        partita::transform(d, d, base::scaled<T>{x.factor});
+      }
+      x.of->written = true;
     }
   }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
+  bool overwrites_gradient() const override {
+    return scales_in_place(terms_[0]) || scales_in_place(terms_[1]);
+  }
+
+ private:
+  struct term {
+    T factor;
+    slot* of;
+  };
+
+  bool is_here(const term& x) const { return x.of->in_place == &this->to(); }
+  bool scales_in_place(const term& x) const { return is_here(x) && x.factor != 1 && x.of->needs_gradient; }
+  bool is_added_by_product() {
+    if (terms_[0].factor != 1 || terms_[1].factor != 1) return false;
+    if (!this->alone_reads(*terms_[0].of) || !this->alone_reads(*terms_[1].of)) return false;
+    auto &first = terms_[0].of->producer->performer(), &second = terms_[1].of->producer->performer();
+    auto& later = first.number() < second.number() ? second : first;
+    if (!later.take_sum()) return false;
+    this->fuse_into(&later);
+    return true;
+  }
+  /// Reads what a scaled term was made of.
+  void take_factor(std::size_t k) {
+    auto* const scaled = dynamic_cast<scaled_node<T, Device, Form>*>(this->in(k).producer);
+    if (scaled == nullptr || !this->alone_reads(this->in(k))) return;
+    scaled->join(*this);
+    this->in(k).in_place = &this->to();
+    terms_[k] = {terms_[k].factor * scaled->factor(), scaled->from().front()};
+  }
+
+  std::array<term, 2> terms_;
 };
 
 template <class T, class Device>
@@ -265,6 +331,7 @@ class redistribute_node final : public node<T, Device> {
   traffic predicted_forward() const override { return there_.predicted(); }
   traffic predicted_backward() const override { return back_.predicted(); }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 
  private:
   static redistribution<T, Device> plan(const typename base::slot& x, const typename base::slot& y) {
@@ -311,16 +378,19 @@ variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f
 }
 
 /// x + y, x - y, x y entry by entry, and a x; adjoints: dx = dz and dy = dz; dy = -dz; dx = y dz and dy = x
-/// dz; dx = a dz. Local. Throws shape_error.
+/// dz; dx = a dz. a x + b y is computed in one pass where the sum alone reads its terms. Local. Throws
+/// shape_error.
 template <class T, class Device>
 variable<T, Device> operator+(variable<T, Device> x, variable<T, Device> y) {
   detail::require_alike("a sum", x, y);
   return x.on().template record<detail::sum_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
-                                                                                   {x, y}, false);
+                                                                                   {x, y}, false, T(1));
 }
 template <class T, class Device>
 variable<T, Device> operator-(variable<T, Device> x, variable<T, Device> y) {
-  return zip(x, y, std::minus<>{});
+  detail::require_alike("a difference", x, y);
+  return x.on().template record<detail::sum_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                   {x, y}, false, T(-1));
 }
 template <class T, class Device>
 variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
@@ -328,7 +398,8 @@ variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
 }
 template <class T, class Device>
 variable<T, Device> operator*(double a, variable<T, Device> x) {
-  return transform(x, detail::times{a});
+  return x.on().template record<detail::scaled_node<T, Device, detail::whole_matrix>>(
+      detail::place_of(x), {x}, false, static_cast<T>(a));
 }
 
 /// y(i, j) = x(i, j) + bias(0, j), bias replicated, x with whole rows; adjoints: dx = dy, dbias = the column

@@ -3,6 +3,7 @@
 /// Losses of variables with whole rows.
 
 #include "partita/algebra/loss.hpp"
+#include "partita/algebra/soft_targets.hpp"
 #include "partita/algebra/value_loss.hpp"
 #include "partita/autodiff/tape.hpp"
 
@@ -38,6 +39,7 @@ class loss_of final : public loss_node<T, Device> {
     });
   }
   traffic predicted_forward() const override { return sent_; }
+  bool reads_again() const override { return false; }
 
  private:
   Function f_;
@@ -66,6 +68,44 @@ scalar<T, Device> cross_entropy(variable<T, Device> z, const algebra::vertex_lab
   return loss(
       z, [&labels](const auto& x, auto& dx) { return algebra::cross_entropy(x, labels, dx); },
       algebra::predicted_sum<double>(z.on().mesh(), 1));
+}
+
+/// Cross-entropy with distributions as targets (n x classes); with those of algebra::soft_targets, with class
+/// weights and label smoothing. See algebra::soft_cross_entropy. `targets` must outlive the tape.
+template <class T, class Device>
+scalar<T, Device> soft_cross_entropy(variable<T, Device> z,
+                                     const std::type_identity_t<dense<T, vertex_rows, Device>>& targets) {
+  return loss(
+      z, [&targets](const auto& x, auto& dx) { return algebra::soft_cross_entropy(x, targets, dx); },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
+}
+/// The logistic loss of z against 0/1 targets of several labels (n x classes), -1 in the rows of vertices
+/// that are not counted; `counted`: how many are, over all ranks. See algebra::logistic_loss. `targets` must
+/// outlive the tape.
+template <class T, class Device>
+scalar<T, Device> logistic_loss(variable<T, Device> z,
+                                const std::type_identity_t<dense<T, vertex_rows, Device>>& targets,
+                                global_index counted) {
+  return loss(
+      z,
+      [&targets, counted](const auto& x, auto& dx) {
+        return algebra::logistic_loss(x, targets, counted, dx);
+      },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
+}
+/// The mean of error(z - t) over the targets that are numbers, `counted` over all ranks: with
+/// algebra::squared_error, absolute_error, huber_error or one of your own. See algebra::value_loss. `targets`
+/// must outlive the tape.
+template <class Error, class T, class Device>
+scalar<T, Device> value_loss(variable<T, Device> z,
+                             const std::type_identity_t<dense<T, vertex_rows, Device>>& targets,
+                             const Error& error, double counted) {
+  return loss(
+      z,
+      [&targets, error, counted](const auto& x, auto& dx) {
+        return algebra::value_loss(x, targets, dx, error, counted);
+      },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
 }
 
 /// The sum of all entries of x. Collective over the mesh. What travels: see sum.

@@ -58,9 +58,17 @@ class matrix_views {
     owned_edges_.emplace(pattern, columns);
     see(*owned_edges_);
   }
-  /// Views what was allocated again.
+  /// Views what was allocated again, or nothing.
   void see_own() {
+    any_.reset();
     if (owned_) see(*owned_);
+  }
+  /// Frees what was allocated.
+  void release() {
+    owned_.reset();
+    any_.reset();
+    owned_edges_.reset();
+    edges_ = nullptr;
   }
   bool bound() const { return any_.has_value() || edges_ != nullptr; }
 
@@ -125,7 +133,8 @@ struct slot {
   bool needs_gradient;
   bool varies;  ///< its entries differ between steps
   node<T, Device>* producer = nullptr;
-  int uses = 0;              ///< nodes that read it, and whoever keeps it
+  int uses = 0;  ///< nodes that read it, and whoever keeps it
+  bool kept = false;
   slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
@@ -147,6 +156,15 @@ struct slot {
   void with_form(F f) const {
     pattern ? f(whole_edges()) : f(whole_matrix());
   }
+  /// The matrix in whose memory it is computed.
+  const slot& computed_in() const { return in_place == nullptr ? *this : in_place->computed_in(); }
+  /// Whether a block of its memory suits another one.
+  bool can_share(const slot& other) const {
+    const bool same_pattern =
+        pattern && other.pattern ? pattern->local() == other.pattern->local() : !pattern && !other.pattern;
+    return same_pattern && at.layout == other.at.layout && at.rows == other.at.rows &&
+           at.cols == other.at.cols;
+  }
   /// The matrix with whole rows, in the form in which it was given.
   algebra::operand<T, Device> operand() {
     if (given) return *given;
@@ -165,10 +183,21 @@ struct slot {
     }
     if (!spare.bound()) allocate(spare);
     write(spare);
+    add(T(1), spare);
+  }
+  /// Adds a d to the gradient.
+  void add(T a, matrix_views<T, Device>& d) {
+    if (!needs_gradient) return;
     with_form([&](auto form) {
       auto& sum = form.write(*gradient);
-      zip(sum, form.read(spare), sum, std::plus<>{});
+      if (written)
+        zip(sum, form.read(d), sum, base::linear_combination<T>{1, a});
+      else if (a == T(1))
+        copy(form.read(d), sum);
+      else
+        transform(form.read(d), sum, base::scaled<T>{a});
     });
+    written = true;
   }
   /// The gradient, for what adds to it: 0 where nobody has written.
   matrix_views<T, Device>& sum() {
@@ -205,16 +234,24 @@ class node {
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
+  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
   /// Whether it makes a matrix; a loss makes a number.
   virtual bool computes() const { return true; }
   /// Whether it needs what it has made for its own backward.
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether its backward reads what it was made from.
+  virtual bool reads_again() const { return true; }
+  /// Whether its backward overwrites the gradient of what it makes.
+  virtual bool overwrites_gradient() const { return false; }
   /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
   /// of what it reads, and what is fused.
   virtual void settle() {}
 
+  /// The node in whose pass it is computed.
+  node& performer() { return fused_into_ == nullptr ? *this : fused_into_->performer(); }
   /// Its place in the order of nodes.
   std::size_t number() const { return number_; }
   void be_number(std::size_t number) { number_ = number; }
@@ -223,17 +260,15 @@ class node {
 
  protected:
   slot& in(std::size_t k = 0) const { return *from_[k]; }
-  /// Whether nobody else reads what this node reads, so that it may be overwritten.
-  bool alone_reads(std::size_t k = 0, bool drops = false) const {
-    const slot& x = in(k);
+  /// Whether nobody else reads x, which this node reads, so that it may be overwritten.
+  bool alone_reads(const slot& x, bool drops = false) const {
     return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
            (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
   }
   /// The last node that computed what is in the memory of what this node reads.
   node* maker(std::size_t k = 0) const {
-    node* p = in(k).producer;
-    while (p != nullptr && p->fused_into_ != nullptr) p = p->fused_into_;
-    return p;
+    node* const p = in(k).producer;
+    return p == nullptr ? p : &p->performer();
   }
   void fuse_into(node* other) { fused_into_ = other; }
   bool fused() const { return fused_into_ != nullptr; }
@@ -291,7 +326,9 @@ class edge_variable {
   explicit edge_variable(variable<T, Device> of) : of_(of) {}
 
   local_index columns() const { return static_cast<local_index>(of_.shape().cols); }
-  const sparse<T, dynamic_layout, Device>& pattern() const { return *slot().pattern; }
+  const sparse<T, dynamic_layout, Device>& pattern() const {
+    return *autodiff::tape<T, Device>::slot_of(of_).pattern;
+  }
   bool needs_gradient() const { return of_.needs_gradient(); }
   autodiff::tape<T, Device>& on() const { return of_.on(); }
 
@@ -299,8 +336,6 @@ class edge_variable {
   variable<T, Device> recorded() const { return of_; }
 
  private:
-  const detail::slot<T, Device>& slot() const { return autodiff::tape<T, Device>::slot_of(of_); }
-
   variable<T, Device> of_;
 };
 
