@@ -45,6 +45,36 @@ class planned_product final : public product<T, Device> {
   spmm_plan<T, Device> plan_;
 };
 
+/// One plan for all products with a matrix in a layout and a width.
+template <class T, class Device>
+class planned_products {
+ public:
+  using matrix = sparse<T, dynamic_layout, Device>;
+
+  std::shared_ptr<product<T, Device>> operator()(const matrix& a, layout l, const blocking& columns) {
+    const auto known = std::ranges::find_if(
+        made_, [&](const entry& e) { return is_same(e.a, a) && e.l == l && e.columns == columns; });
+    if (known != made_.end()) return known->made;
+    made_.push_back({a, l, columns, std::make_shared<planned_product<T, Device>>(a, l, columns)});
+    return made_.back().made;
+  }
+
+ private:
+  struct entry {
+    matrix a;
+    layout l;
+    blocking columns;
+    std::shared_ptr<product<T, Device>> made;
+  };
+  static bool is_same(const matrix& a, const matrix& b) {
+    if (a.is_stored() != b.is_stored()) return false;
+    return a.is_stored() ? a.analysed() == b.analysed()
+                         : transposed(a).analysed() == transposed(b).analysed();
+  }
+
+  std::vector<entry> made_;
+};
+
 }  // namespace detail
 
 /// Records verbs on variables, runs them, and derives the gradients of parameters and inputs from that of a
@@ -245,7 +275,7 @@ class tape {
                                                    const blocking& columns, bool backward) {
     if (products_)
       if (auto made = products_(a, l, columns, backward)) return made;
-    return std::make_shared<detail::planned_product<T, Device>>(backward ? transposed(a) : a, l, columns);
+    return planned_(backward ? transposed(a) : a, l, columns);
   }
   template <class Node, class... More>
   variable record(const detail::place<Device>& at, const std::vector<variable>& from, bool varies,
@@ -386,6 +416,7 @@ class tape {
 
   partita::mesh<Device> mesh_;
   product_maker<T, Device> products_;
+  detail::planned_products<T, Device> planned_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::vector<std::unique_ptr<detail::node<T, Device>>> nodes_;
   std::vector<slot*> own_;  ///< the parameters whose gradients the tape sums
