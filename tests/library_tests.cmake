@@ -15,7 +15,7 @@ partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/req
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
 partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/matrix_entries
-                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
+                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages  algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/neighbour_sampler
                   sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED LABELS threads)
 partita_add_test(partition/gemm_choice OPTIMIZED)
