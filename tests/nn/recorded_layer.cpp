@@ -3,6 +3,7 @@
 #include "partita/nn/recorded_layer.hpp"
 
 #include "partita/algebra/loss.hpp"
+#include "partita/algebra/reproducible.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/nn/models.hpp"
 #include "partita/partition/policies.hpp"
@@ -59,7 +60,7 @@ std::vector<double> losses(host_model model, const rows_matrix& x,
                            const algebra::vertex_labels<host>& labels) {
   std::vector<double> found;
   const auto& m = x.mesh();
-  rows_matrix dz(m, x.row_blocking(), blocking::even(classes, m.shape(), nesting::cols));
+  rows_matrix dz(m, x.row_blocking(), blocking::even(model.width(), m.shape(), nesting::cols));
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     m.ledger().clear();
     const auto& z = model.forward({x, true}, {.training = true, .epoch = epoch});
@@ -123,6 +124,104 @@ TEST_CASE(
                                  }),
                     h);
   });
+}
+
+TEST_CASE("recomputation gives the same losses in less memory, and later epochs take no memory") {
+  for (const int ranks : {1, 3})
+    on_threads(ranks, [&](const communicator& world) {
+      const mesh<host> m(world, {ranks, 1, 1});
+      constexpr global_index vertices = 60;
+      std::vector<triplet<double>> mine;
+      if (world.rank() == 0)
+        for (global_index v = 0; v < vertices; ++v) mine.push_back({v, (v * 7 + 1) % vertices, 0.9});
+      const host_matrix a = distribute(m, row_1d, {vertices, vertices}, mine);
+      const auto x =
+          generate<vertex_rows, double>(m, {vertices, f}, [](auto i, auto j) { return element(i, j); });
+      const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](auto v) { return v % classes; });
+      const auto deep = [&](const nn::model_options& options) -> host_model {
+        const host_builder b(a, options);
+        return {b, nn::chain<nn::relu>(b, std::vector<global_index>(9, f),
+                                       [&](std::size_t, auto in, auto out, const auto& with) {
+                                         return nn::recorded(with, in, [&](auto& make, auto h) {
+                                           const auto inner = relu(gemm(h, make.glorot("W", {in, 40})));
+                                           return spmm(a, gemm(inner, make.glorot("V", {40, out})));
+                                         });
+                                       })};
+      };
+      const auto& meter = *m.queue().meter();
+      const auto peak_of = [&](nn::recomputation how, std::vector<double>& found) {
+        const std::size_t before = meter.current();
+        m.queue().meter()->restart_peak();
+        found = losses(deep({.seed = 3, .dropout = 0.25, .recompute = how}), x, labels);
+        return meter.peak() - before;
+      };
+      std::vector<double> stored, again;
+      const std::size_t most = peak_of(nn::recomputation::never, stored),
+                        less = peak_of(nn::recomputation::always, again);
+      CHECK(again == stored);
+      CHECK(4 * less < 3 * most);
+
+      host_model model = deep({.seed = 3, .dropout = 0.25});
+      rows_matrix dz(m, x.row_blocking(), x.col_blocking());
+      fill(dz, 1);
+      std::vector<std::uint64_t> allocations;
+      for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+        model.forward({x, true}, {.training = true, .epoch = epoch});
+        model.backward(dz);
+        allocations.push_back(meter.allocations());
+      }
+      CHECK(allocations[3] == allocations[1]);
+    });
+}
+
+TEST_CASE("a reproducible run has the same bits on every mesh") {
+  std::vector<double> expected;
+  for (const int ranks : {1, 2, 3, 6, 8, 9})
+    for (const policy& p : {row_1d, grid_2d})
+      on_threads(ranks, [&](const communicator& world) {
+        const device_queue<host> queue;
+        const mesh<host> m(world, default_mesh(p, ranks), reproducible(queue));
+        std::vector<triplet<double>> mine;
+        if (world.rank() == 0)
+          for (global_index v = 0; v < n; ++v)
+            for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 3) % n, 0.2 + 0.1 * double(k)});
+        const host_matrix a = distribute(m, p, {n, n}, mine);
+        const auto x = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j); });
+        const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](auto v) { return v % 4 - 1; });
+        const std::vector<double> found = losses(gcn(a, {.seed = 3, .dropout = 0.25}), x, labels);
+        if (world.rank() != 0) return;
+        if (expected.empty()) expected = found;
+        CHECK(found == expected);
+      });
+}
+
+/// Products of a stage, which nobody calls.
+class no_products final : public nn::graph_products<double, host> {
+ public:
+  product of_matrix(const blocking&, bool) override { return nullptr; }
+  product of_transpose(const blocking&) override { return nullptr; }
+};
+
+TEST_CASE("in a stage only the matrix of its products multiplies, and not its transpose forward") {
+  const host_mesh m = alone();
+  const auto matrix = [&](symmetry s) -> host_matrix {
+    return distribute(m, row_1d, {3, 3}, std::vector<triplet<double>>{{0, 1, 1}, {1, 0, 1}}, s);
+  };
+  const host_matrix a = matrix(symmetry::general), other = matrix(symmetry::general),
+                    symmetric = matrix(symmetry::symmetric), one_way = matrix(symmetry::one_way);
+  const auto layer_with = [&](const host_matrix& of_stage, const host_matrix& of_layer) {
+    const host_builder b(m, a.row_blocking());
+    b.filled("before", {1, 1});
+    b.multiply_with(std::make_shared<no_products>(), of_stage);
+    return nn::recorded(b, f, [&](auto&, auto h) { return spmm(of_layer, h); }).width();
+  };
+  CHECK(layer_with(a, a) == f);
+  CHECK(layer_with(one_way, one_way) == f);
+  CHECK(layer_with(symmetric, transposed(symmetric)) == f);
+  const char* const why = "not with another matrix of 3 x 3, or with transposed(A) forward";
+  expect_error<error>(why, [&] { layer_with(a, transposed(a)); });
+  expect_error<error>(why, [&] { layer_with(one_way, transposed(one_way)); });
+  expect_error<error>(why, [&] { layer_with(a, other); });
 }
 
 }  // namespace test_recorded_layer

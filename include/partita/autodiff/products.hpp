@@ -38,11 +38,18 @@ class ended_node : public node<T, Device> {
     drop_ = std::move(drop);
     return true;
   }
+  bool end_with(const epilogue<T, Device>& behind) override {
+    if (has_activation()) return false;
+    behind_ = &behind;
+    return true;
+  }
 
  protected:
   epilogue<T, Device> end() const {
-    return {sums_ ? T(1) : T(0), bias_ == nullptr ? nullptr : &bias_->value->whole(), relu_,
-            drop_ ? drop_() : dropout_mask{}};
+    const T beta = sums_ ? T(1) : T(0);
+    auto* const bias = bias_ == nullptr ? nullptr : &bias_->value->whole();
+    if (behind_ != nullptr) return {beta, bias, behind_->relu, behind_->drop};
+    return {beta, bias, relu_, drop_ ? drop_() : dropout_mask{}};
   }
   bool has_activation() const { return relu_ || drop_; }
 
@@ -52,6 +59,7 @@ class ended_node : public node<T, Device> {
   slot* bias_ = nullptr;
   bool relu_ = false;
   std::function<dropout_mask()> drop_;
+  const epilogue<T, Device>* behind_ = nullptr;
 };
 
 template <class T, class Device>
@@ -69,6 +77,7 @@ class spmm_node final : public ended_node<T, Device> {
   void backward() override {
     this->in().give([&](auto& d) { (*backward_)(*this->to().gradient, d, {}); });
   }
+  bool reads_again() const override { return false; }
   traffic predicted_forward() const override { return forward_->predicted(); }
   traffic predicted_backward() const override { return backward_ ? backward_->predicted() : traffic{}; }
 
@@ -100,6 +109,7 @@ class gemm_node final : public ended_node<T, Device> {
     const matrix_shape s = w.at.shape();
     return w.needs_gradient ? algebra::predicted_part<T>(w.at.mesh, s.rows * s.cols) : traffic{};
   }
+  bool reads_again() const override { return this->in(1).needs_gradient || this->in(1).producer != nullptr; }
   bool take_sum() override { return this->has_activation() || this->sums_ ? false : (this->sums_ = true); }
 };
 
