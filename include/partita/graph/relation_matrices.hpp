@@ -17,15 +17,6 @@ namespace partita::graph {
 /// r with the edges of r turned round.
 enum class relation_edges : std::uint8_t { as_stored, both_ways };
 
-/// Blocks `times` as long: those of a matrix that has so many rows for each row of one with these blocks.
-inline blocking stacked(const blocking& rows, global_index times) {
-  const mesh_shape shape = rows.shape();
-  std::vector<global_index> sizes;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(shape.size()); ++k)
-    sizes.push_back(times * rows.block(partition::every_axis, k).size());
-  return blocking::given(std::move(sizes), shape, nesting::rows);
-}
-
 /// A_r of each relation r of R: A_r(v, u) is the weight of the edge of type r from u to v, over the sum of
 /// the weights of the edges of type r into v. Edges that repeat another of their type add up; the same ends
 /// with another type are another edge. Cut as a matrix of the same graph is. Members are collective over its
@@ -63,6 +54,7 @@ class relation_matrices {
     normalize(data.edge_weights.empty());
   }
 
+  const matrix& like() const { return like_; }
   /// R.
   global_index size() const { return relations_; }
   /// A_r (n x n).
@@ -77,7 +69,7 @@ class relation_matrices {
   matrix above_each_other() const {
     std::vector<triplet<T>> entries;
     for (const auto& e : entries_) entries.push_back({e.row, e.col, static_cast<T>(e.value)});
-    return made(stacked(like_.row_blocking(), relations_), like_.col_blocking(), entries);
+    return made(like_.row_blocking().stacked(relations_), like_.col_blocking(), entries);
   }
   /// All of them side by side (n x R n): column u R + r is column u of A_r, so that it multiplies n rows of
   /// X_0, X_1, ... beside each other (n x R f) to the sum of A_r X_r (n x f).
@@ -86,7 +78,7 @@ class relation_matrices {
     for (const auto& e : entries_)
       entries.push_back(
           {e.row / relations_, e.col * relations_ + e.row % relations_, static_cast<T>(e.value)});
-    return made(like_.row_blocking(), stacked(like_.col_blocking(), relations_), entries);
+    return made(like_.row_blocking(), like_.col_blocking().stacked(relations_), entries);
   }
 
  private:
