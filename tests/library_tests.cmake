@@ -8,7 +8,7 @@ partita_add_tests(plain_tests TESTS
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/soft_targets algebra/value_loss algebra/class_scores algebra/dropout algebra/product algebra/reproducible algebra/row_products
-graph/link_split graph/link_rows                   graph/propagation_matrices autodiff/broadcasts autodiff/elementwise autodiff/losses autodiff/products autodiff/reductions autodiff/shared_memory autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
+                  graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
 partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
@@ -39,7 +39,7 @@ partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 
 # Networks
 partita_add_golden_cases()
-partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/decoupled nn/link_decoder nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
+partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn nn/decoupled nn/link_decoder nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)
