@@ -2,7 +2,7 @@
 #pragma once
 /// Layers written forward only: a function of verbs on variables, whose backward a tape derives.
 
-#include "partita/autodiff/edges.hpp"
+#include "partita/autodiff/edge_products.hpp"
 #include "partita/autodiff/elementwise.hpp"
 #include "partita/autodiff/messages.hpp"
 #include "partita/autodiff/products.hpp"
