@@ -120,10 +120,8 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
 }
 
 bool uses_weights(const nn::training_options& t) {
-  using partita::graph::propagation_matrix;
   const nn::model_row* const row = find_row(t);
-  return row == nullptr || (row->multiplies_with != propagation_matrix::self_loops &&
-                            row->multiplies_with != propagation_matrix::whole_rows);
+  return row == nullptr || !is_pattern(row->multiplies_with);
 }
 
 std::vector<std::string> notes_on(const partita::communicator& world, const io::dataset& data,

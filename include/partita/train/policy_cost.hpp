@@ -15,8 +15,7 @@ namespace partita::nn {
 /// exchange, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
-  const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
-  return of != graph::propagation_matrix::self_loops && of != graph::propagation_matrix::whole_rows;
+  return !is_pattern(find_model<T, Device>(options).multiplies_with);
 }
 
 namespace detail {
