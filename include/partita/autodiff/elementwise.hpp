@@ -36,17 +36,20 @@ struct slope_of_two {
   }
 };
 
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class transform_node final : public node<T, Device> {
   using base = node<T, Device>;
 
  public:
   transform_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
       : base(std::move(from), to), f_(f) {}
-  void forward() override { partita::transform(this->in().value->any(), this->to().value->any(), f_); }
+  void forward() override {
+    partita::transform(Form::read(*this->in().value), Form::write(*this->to().value), f_);
+  }
   void backward() override {
     this->in().give([&](auto& d) {
-      partita::zip(this->in().value->any(), this->to().gradient->any(), d.any(), chained<Function>{f_});
+      partita::zip(Form::read(*this->in().value), Form::read(*this->to().gradient), Form::write(d),
+                   chained<Function>{f_});
     });
   }
   bool keeps_output() const override { return false; }
@@ -55,7 +58,7 @@ class transform_node final : public node<T, Device> {
   Function f_;
 };
 
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class zip_node final : public node<T, Device> {
   using base = node<T, Device>;
 
@@ -63,7 +66,8 @@ class zip_node final : public node<T, Device> {
   zip_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
       : base(std::move(from), to), f_(f) {}
   void forward() override {
-    partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), f_);
+    partita::zip(Form::read(*this->in().value), Form::read(*this->in(1).value),
+                 Form::write(*this->to().value), f_);
   }
   void backward() override {
     give<0>();
@@ -75,8 +79,10 @@ class zip_node final : public node<T, Device> {
   template <int K>
   void give() {
     this->in(K).give([&](auto& d) {
-      partita::zip(this->in().value->any(), this->in(1).value->any(), d.any(), slope_of_two<Function, K>{f_});
-      partita::zip(d.any(), this->to().gradient->any(), d.any(), std::multiplies<>{});
+      auto& into = Form::write(d);
+      partita::zip(Form::read(*this->in().value), Form::read(*this->in(1).value), into,
+                   slope_of_two<Function, K>{f_});
+      partita::zip(into, Form::read(*this->to().gradient), into, std::multiplies<>{});
     });
   }
 
@@ -84,7 +90,7 @@ class zip_node final : public node<T, Device> {
 };
 
 /// Works in the memory of what it reads, where nobody else reads that.
-template <class T, class Device>
+template <class T, class Device, class Form>
 class in_place_node : public node<T, Device> {
  public:
   using node<T, Device>::node;
@@ -97,20 +103,21 @@ class in_place_node : public node<T, Device> {
   }
   bool reads_again() const final { return false; }
   void forward() override {
-    if (!this->fused()) compute(this->in().value->any(), this->to().value->any());
+    if (!this->fused()) compute(Form::read(*this->in().value), Form::write(*this->to().value));
   }
   void backward() override {
-    auto& d = this->to().gradient->any();
     if (is_in_place()) {
-      if (this->in().needs_gradient) pull(d, d);
+      if (!this->in().needs_gradient) return;
+      auto& d = Form::write(*this->to().gradient);
+      pull(d, d);
       this->in().written = true;
     } else {
-      this->in().give([&](auto& into) { pull(d, into.any()); });
+      this->in().give([&](auto& d) { pull(Form::read(*this->to().gradient), Form::write(d)); });
     }
   }
 
  protected:
-  using matrix = dense<T, dynamic_layout, Device>;
+  using matrix = typename Form::template matrix<T, Device>;
 
   bool is_in_place() const { return this->in().in_place == &this->to(); }
   virtual bool drops() const { return false; }
@@ -127,11 +134,11 @@ struct passes_positive {
   }
 };
 
-template <class T, class Device>
-class relu_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class relu_node final : public in_place_node<T, Device, Form> {
  public:
-  using in_place_node<T, Device>::in_place_node;
-  using typename in_place_node<T, Device>::matrix;
+  using in_place_node<T, Device, Form>::in_place_node;
+  using typename in_place_node<T, Device, Form>::matrix;
 
   bool allows_dropout() const override { return true; }
   bool overwrites_gradient() const override { return this->is_in_place(); }
@@ -140,18 +147,18 @@ class relu_node final : public in_place_node<T, Device> {
   bool fuses(node<T, Device>& p) override { return p.take_relu(); }
   void compute(const matrix& x, matrix& y) override { partita::transform(x, y, base::positive_part{}); }
   void pull(const matrix& dy, matrix& dx) override {
-    partita::zip(this->to().value->any(), dy, dx, passes_positive{});
+    partita::zip(Form::read(*this->to().value), dy, dx, passes_positive{});
   }
 };
 
-template <class T, class Device>
-class dropout_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class dropout_node final : public in_place_node<T, Device, Form> {
  public:
-  using typename in_place_node<T, Device>::matrix;
-  using typename in_place_node<T, Device>::slot;
+  using typename in_place_node<T, Device, Form>::matrix;
+  using typename in_place_node<T, Device, Form>::slot;
 
   dropout_node(std::vector<slot*> from, slot& to, double rate, random_key key)
-      : in_place_node<T, Device>(std::move(from), to), rate_(rate), key_(key) {}
+      : in_place_node<T, Device, Form>(std::move(from), to), rate_(rate), key_(key) {}
   void begin(const step& s) override {
     mask_ = {s.training ? rate_ : 0, {key_.seed, s.epoch, key_.stream}, s.vertices};
   }
@@ -168,26 +175,31 @@ class dropout_node final : public in_place_node<T, Device> {
 
  private:
   void apply(const matrix& x, matrix& y) {
-    if (mask_.probability > 0)
+    if (mask_.probability == 0) {
+      if (&x != &y) partita::copy(x, y);
+    } else if constexpr (std::is_same_v<Form, whole_edges>) {
+      partita::dropout(x, y, mask_, &passes_);
+    } else {
       partita::dropout(x, y, mask_);
-    else if (&x != &y)
-      partita::copy(x, y);
+    }
   }
 
   double rate_;
   random_key key_;
   dropout_mask mask_;
+  local::entry_passes<Device> passes_;  ///< over edges
 };
 
-template <class T, class Device>
-class add_row_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class add_row_node final : public in_place_node<T, Device, Form> {
  public:
-  using in_place_node<T, Device>::in_place_node;
-  using typename in_place_node<T, Device>::matrix;
+  using in_place_node<T, Device, Form>::in_place_node;
+  using typename in_place_node<T, Device, Form>::matrix;
 
   void backward() override {
-    this->in(1).give([&](auto& d) { algebra::column_sums_part(this->to().gradient->rows(), d.whole()); });
-    in_place_node<T, Device>::backward();
+    this->in(1).give(
+        [&](auto& d) { algebra::column_sums_part(Form::read_rows(*this->to().gradient), d.whole()); });
+    in_place_node<T, Device, Form>::backward();
   }
   traffic predicted_backward() const override {
     const auto& b = this->in(1);
@@ -207,7 +219,7 @@ class add_row_node final : public in_place_node<T, Device> {
 };
 
 /// a X; a sum that alone reads it multiplies by a itself.
-template <class T, class Device>
+template <class T, class Device, class Form>
 class scaled_node final : public node<T, Device> {
  public:
   using node<T, Device>::node;
@@ -220,10 +232,11 @@ class scaled_node final : public node<T, Device> {
 
   void forward() override {
     if (!this->fused())
-      partita::transform(this->in().value->any(), this->to().value->any(), base::scaled<T>{factor_});
+      partita::transform(Form::read(*this->in().value), Form::write(*this->to().value),
+                         base::scaled<T>{factor_});
   }
   void backward() override {
-    if (!this->fused()) this->in().add(factor_, this->to().gradient->any());
+    if (!this->fused()) this->in().add(factor_, *this->to().gradient);
   }
   bool keeps_output() const override { return false; }
   bool reads_again() const override { return false; }
@@ -234,7 +247,7 @@ class scaled_node final : public node<T, Device> {
 
 /// a X + b Y, in the memory of one of them that nobody else reads. Where a and b are 1 and nobody else reads
 /// either, the later product adds to the other.
-template <class T, class Device>
+template <class T, class Device, class Form>
 class sum_node final : public node<T, Device> {
  public:
   using typename node<T, Device>::slot;
@@ -254,16 +267,18 @@ class sum_node final : public node<T, Device> {
   void forward() override {
     const auto& [x, y] = terms_;
     if (!this->fused())
-      partita::zip(x.of->value->any(), y.of->value->any(), this->to().value->any(),
+      partita::zip(Form::read(*x.of->value), Form::read(*y.of->value), Form::write(*this->to().value),
                    base::linear_combination<T>{x.factor, y.factor});
   }
   void backward() override {
-    auto& d = this->to().gradient->any();
     for (const term& x : terms_)
-      if (!is_here(x)) x.of->add(x.factor, d);
+      if (!is_here(x)) x.of->add(x.factor, *this->to().gradient);
     for (const term& x : terms_) {
       if (!is_here(x)) continue;
-      if (scales_in_place(x)) partita::transform(d, d, base::scaled<T>{x.factor});
+      if (scales_in_place(x)) {
+        auto& d = Form::write(*this->to().gradient);
+        partita::transform(d, d, base::scaled<T>{x.factor});
+      }
       x.of->written = true;
     }
   }
@@ -292,7 +307,7 @@ class sum_node final : public node<T, Device> {
   }
   /// Reads what a scaled term was made of.
   void take_factor(std::size_t k) {
-    auto* const scaled = dynamic_cast<scaled_node<T, Device>*>(this->in(k).producer);
+    auto* const scaled = dynamic_cast<scaled_node<T, Device, Form>*>(this->in(k).producer);
     if (scaled == nullptr || !this->alone_reads(this->in(k))) return;
     scaled->join(*this);
     this->in(k).in_place = &this->to();
@@ -340,20 +355,26 @@ void require_alike(const char* what, const variable<T, Device>& x, const variabl
                                   to_string(y.layout()), ")"});
 }
 
+inline void require_rate(double rate) {
+  if (!(rate >= 0 && rate < 1))
+    base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
+}
+
 }  // namespace detail
 
 /// y(i, j) = f(x(i, j)), f a function of generic arithmetic (see base::dual); adjoint: dx = f'(x) dy. On CUDA
 /// f is of a named type. Local.
 template <class T, class Device, class Function>
 variable<T, Device> transform(variable<T, Device> x, Function f) {
-  return x.on().template record<detail::transform_node<T, Device, Function>>(detail::place_of(x), {x}, false,
-                                                                             f);
+  return x.on().template record<detail::transform_node<T, Device, detail::whole_matrix, Function>>(
+      detail::place_of(x), {x}, false, f);
 }
 /// z(i, j) = f(x(i, j), y(i, j)); adjoints: dx = f_x(x, y) dz, dy = f_y(x, y) dz. Local. Throws shape_error.
 template <class T, class Device, class Function>
 variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f) {
   detail::require_alike("zip", x, y);
-  return x.on().template record<detail::zip_node<T, Device, Function>>(detail::place_of(x), {x, y}, false, f);
+  return x.on().template record<detail::zip_node<T, Device, detail::whole_matrix, Function>>(
+      detail::place_of(x), {x, y}, false, f);
 }
 
 /// x + y, x - y, x y entry by entry, and a x; adjoints: dx = dz and dy = dz; dy = -dz; dx = y dz and dy = x
@@ -362,12 +383,14 @@ variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f
 template <class T, class Device>
 variable<T, Device> operator+(variable<T, Device> x, variable<T, Device> y) {
   detail::require_alike("a sum", x, y);
-  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false, T(1));
+  return x.on().template record<detail::sum_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                   {x, y}, false, T(1));
 }
 template <class T, class Device>
 variable<T, Device> operator-(variable<T, Device> x, variable<T, Device> y) {
   detail::require_alike("a difference", x, y);
-  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false, T(-1));
+  return x.on().template record<detail::sum_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                   {x, y}, false, T(-1));
 }
 template <class T, class Device>
 variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
@@ -375,8 +398,8 @@ variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
 }
 template <class T, class Device>
 variable<T, Device> operator*(double a, variable<T, Device> x) {
-  return x.on().template record<detail::scaled_node<T, Device>>(detail::place_of(x), {x}, false,
-                                                                static_cast<T>(a));
+  return x.on().template record<detail::scaled_node<T, Device, detail::whole_matrix>>(
+      detail::place_of(x), {x}, false, static_cast<T>(a));
 }
 
 /// y(i, j) = x(i, j) + bias(0, j), bias replicated, x with whole rows; adjoints: dx = dy, dbias = the column
@@ -388,22 +411,24 @@ variable<T, Device> add_row(variable<T, Device> bias, variable<T, Device> x) {
     base::throw_error<shape_error>({"add_row adds a replicated row to whole rows, not ", bias.shape(),
                                     " with (", to_string(bias.layout()), ") to ", x.shape(), " with (",
                                     to_string(x.layout()), ")"});
-  return x.on().template record<detail::add_row_node<T, Device>>(detail::place_of(x), {x, bias}, false);
+  return x.on().template record<detail::add_row_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                       {x, bias}, false);
 }
 /// max(x, 0); adjoint: dx = dy where y > 0, else 0. Local.
 template <class T, class Device>
 variable<T, Device> relu(variable<T, Device> x) {
-  return x.on().template record<detail::relu_node<T, Device>>(detail::place_of(x), {x}, false);
+  return x.on().template record<detail::relu_node<T, Device, detail::whole_matrix>>(detail::place_of(x), {x},
+                                                                                    false);
 }
 /// x / (1 - rate), or 0 with probability `rate`, in training only; the choices are those of seed and stream
 /// of `key`, of the step's epoch, and of the global row and column. Adjoint: the same of dy. Local. Throws
 /// error unless 0 <= rate < 1.
 template <class T, class Device>
 variable<T, Device> dropout(variable<T, Device> x, double rate, random_key key = {}) {
-  if (!(rate >= 0 && rate < 1))
-    base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
+  detail::require_rate(rate);
   if (rate == 0) return x;
-  return x.on().template record<detail::dropout_node<T, Device>>(detail::place_of(x), {x}, true, rate, key);
+  return x.on().template record<detail::dropout_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                       {x}, true, rate, key);
 }
 /// The same matrix in another layout; adjoint: the way back. Collective over the mesh. What travels: see
 /// redistribution. Throws error for a replicated x or layout: the gradient of a replicated matrix is a sum.

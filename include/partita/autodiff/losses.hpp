@@ -19,24 +19,23 @@ struct scaled_by {
   }
 };
 
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class loss_of final : public loss_node<T, Device> {
   using base = loss_node<T, Device>;
 
  public:
   loss_of(std::vector<typename base::slot*> from, typename base::slot& to, Function f, traffic sent)
       : base(std::move(from), to), f_(std::move(f)), sent_(sent) {}
-  void settle() override {
-    auto& z = this->in();
-    gradient_.allocate(z.at);
+  void settle() override { this->in().allocate(gradient_); }
+  void forward() override {
+    this->value_ = f_(Form::read_rows(*this->in().value), Form::write_rows(gradient_));
   }
-  void forward() override { this->value_ = f_(std::as_const(this->in().rows()), gradient_.rows()); }
   void backward() override {
     this->in().give([&](auto& d) {
       if (this->weight_ == 1)
-        partita::copy(gradient_.any(), d.any());
+        partita::copy(Form::read(gradient_), Form::write(d));
       else
-        partita::transform(gradient_.any(), d.any(), scaled_by{this->weight_});
+        partita::transform(Form::read(gradient_), Form::write(d), scaled_by{this->weight_});
     });
   }
   traffic predicted_forward() const override { return sent_; }
@@ -58,7 +57,8 @@ scalar<T, Device> loss(variable<T, Device> z, Function f, traffic sent = {}) {
   if (z.layout() != vertex_rows)
     base::throw_error<shape_error>({"a loss is one of whole rows, not of ", z.shape(), " with (",
                                     to_string(z.layout()), "); redistribute it to vertex_rows"});
-  return z.on().template record_loss<detail::loss_of<T, Device, Function>>(z, std::move(f), sent);
+  return z.on().template record_loss<detail::loss_of<T, Device, detail::whole_matrix, Function>>(
+      z, std::move(f), sent);
 }
 
 /// The mean over counted vertices of -log softmax(z)_label; see algebra::cross_entropy. `labels` must outlive

@@ -21,6 +21,8 @@ template <class T, class Device>
 class tape {
  public:
   using variable = autodiff::variable<T, Device>;
+  using edge_variable = autodiff::edge_variable<T, Device>;
+  using edges = edge_matrix<T, Device>;
   using weight = dense<T, replicated, Device>;
   using matrix = dense<T, dynamic_layout, Device>;
   using slot = detail::slot<T, Device>;
@@ -56,6 +58,11 @@ class tape {
   variable input(const blocking& rows, const blocking& cols, bool varies, bool needs_gradient) {
     return {*this, add_slot({mesh_, vertex_rows, rows, cols}, needs_gradient, varies)};
   }
+  /// As constant and input of an edge matrix with all columns.
+  edge_variable constant(const edges& e) { return seen(e, false); }
+  edge_variable constant(const edges&&) = delete;
+  edge_variable input(const edges& e) { return seen(e, true); }
+  edge_variable input(const edges&&) = delete;
   /// A replicated matrix to be learned, the same variable in each call; its gradient is gradient(), summed
   /// over the ranks. w must outlive the tape.
   variable parameter(weight& w) {
@@ -80,6 +87,7 @@ class tape {
     x.slot_->kept = true;
     return x;
   }
+  edge_variable keep(edge_variable e) { return edge_variable(keep(e.recorded())); }
 
   /// x is h in the next forward. Where x was recorded as one that does not vary, what depends on it is
   /// computed again unless h is constant and was before.
@@ -130,7 +138,7 @@ class tape {
     settle();
     for (const auto& s : slots_) {
       if (s->weight != nullptr) s->value->see(*s->weight);
-      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->value->allocate(s->at);
+      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->allocate(*s->value);
     }
     for (const auto& n : nodes_) n->begin(now);
     for (const auto& n : nodes_)
@@ -161,28 +169,18 @@ class tape {
   }
 
   /// What a variable was in the last forward. Throws error for one that is computed and was not kept.
-  const matrix& value(variable x) const {
-    if (x.slot_->producer != nullptr && !x.slot_->kept)
-      base::throw_error<error>({"a result of ", x.shape(),
-                                " was overwritten by what follows it; keep() it on the tape before forward"});
-    return x.slot_->value->any();
-  }
+  const matrix& value(variable x) const { return kept(x).value->any(); }
+  const edges& value(edge_variable e) const { return kept(e.recorded()).value->edges(); }
   /// The same, of one with whole rows.
   const dense<T, vertex_rows, Device>& rows(variable x) const {
-    (void)value(x);
     if (x.layout() != vertex_rows)
       base::throw_error<shape_error>({"a variable of ", x.shape(), " with (", to_string(x.layout()),
                                       ") does not have whole rows; redistribute it to vertex_rows"});
-    return x.slot_->rows();
+    return kept(x).rows();
   }
   /// The gradient of a parameter or of an input in the last backward. Throws error for another variable.
-  const matrix& gradient(variable x) const {
-    if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
-    if (x.slot_->producer != nullptr)
-      base::throw_error<error>(
-          {"the gradient of a result of ", x.shape(), " is not kept, only those of inputs and parameters"});
-    return x.slot_->gradient->any();
-  }
+  const matrix& gradient(variable x) const { return with_gradient(x).gradient->any(); }
+  const edges& gradient(edge_variable e) const { return with_gradient(e.recorded()).gradient->edges(); }
 
   /// What this rank receives in one steady forward, and in one backward.
   traffic predicted_forward() const {
@@ -214,6 +212,14 @@ class tape {
   variable record(const detail::place<Device>& at, const std::vector<variable>& from, bool varies,
                   More&&... more) {
     return {*this, append<Node>(at, from, varies, std::forward<More>(more)...).to()};
+  }
+  /// The same for a node that makes an edge matrix.
+  template <class Node, class... More>
+  edge_variable record(const sparse<T, dynamic_layout, Device>& pattern, local_index columns,
+                       const std::vector<variable>& from, bool varies, More&&... more) {
+    Node& made = append<Node>(place_of(pattern, columns), from, varies, std::forward<More>(more)...);
+    made.to().pattern = pattern;
+    return edge_variable({*this, made.to()});
   }
   /// A loss of z.
   template <class Node, class... More>
@@ -248,6 +254,31 @@ class tape {
     unsettle();
     slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
     return *slots_.back();
+  }
+  /// Of edges, only the columns are somewhere.
+  detail::place<Device> place_of(const sparse<T, dynamic_layout, Device>& pattern,
+                                 local_index columns) const {
+    return {mesh_, pattern.layout(), pattern.row_blocking(),
+            blocking::even(columns, mesh_.shape(), nesting::cols)};
+  }
+  edge_variable seen(const edges& e, bool is_input) {
+    slot& s = add_slot(place_of(e.pattern(), e.heads()), is_input, is_input);
+    s.pattern = e.pattern();
+    s.value->see(e);
+    return edge_variable({*this, s});
+  }
+  static slot& kept(variable x) {
+    if (x.slot_->producer != nullptr && !x.slot_->kept)
+      base::throw_error<error>({"a result of ", x.shape(),
+                                " was overwritten by what follows it; keep() it on the tape before forward"});
+    return *x.slot_;
+  }
+  static slot& with_gradient(variable x) {
+    if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
+    if (x.slot_->producer != nullptr)
+      base::throw_error<error>(
+          {"the gradient of a result of ", x.shape(), " is not kept, only those of inputs and parameters"});
+    return *x.slot_;
   }
   static bool is_place_of(const auto& x, const slot& s) {
     return x.layout() == s.at.layout && x.row_blocking() == s.at.rows && x.col_blocking() == s.at.cols;
@@ -303,14 +334,14 @@ class tape {
       s->written = false;
       if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);
       if (s->producer != nullptr && !s->producer->computes()) continue;
-      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->gradient->allocate(s->at);
+      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->allocate(*s->gradient);
     }
   }
   void run_backward() {
     for (std::size_t k = nodes_.size(); k-- > 0;)
       if (nodes_[k]->to().written) nodes_[k]->backward();
     for (const auto& s : slots_)
-      if (s->needs_gradient && s->producer == nullptr && !s->written) fill(s->gradient->any(), T(0));
+      if (s->needs_gradient && s->producer == nullptr) s->sum();
     if (!own_.empty()) algebra::sum_parts(mesh_, gradients_.span());
   }
 

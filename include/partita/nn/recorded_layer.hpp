@@ -2,7 +2,9 @@
 #pragma once
 /// Layers written forward only: a function of verbs on variables, whose backward a tape derives.
 
+#include "partita/autodiff/edges.hpp"
 #include "partita/autodiff/elementwise.hpp"
+#include "partita/autodiff/messages.hpp"
 #include "partita/autodiff/products.hpp"
 #include "partita/nn/layer.hpp"
 
@@ -33,6 +35,7 @@ template <class T, class Device>
 class recorder {
  public:
   using variable = autodiff::variable<T, Device>;
+  using edge_variable = autodiff::edge_variable<T, Device>;
 
   recorder(autodiff::tape<T, Device>& t, const builder<T, Device>& b) : tape_(&t), builder_(&b) {}
 
@@ -47,6 +50,12 @@ class recorder {
   variable dropout(variable x, double rate) const {
     return autodiff::dropout(x, rate, {builder_->options().seed, 0, builder_->next_dropout()});
   }
+  edge_variable dropout(edge_variable e, double rate) const {
+    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_dropout()});
+  }
+  /// Features of edges, say. e must outlive the layer.
+  edge_variable constant(const edge_matrix<T, Device>& e) const { return tape_->constant(e); }
+  edge_variable constant(const edge_matrix<T, Device>&&) const = delete;
   const model_options& options() const { return builder_->options(); }
 
  private:
