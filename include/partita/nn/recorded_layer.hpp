@@ -55,8 +55,9 @@ class recorder {
   variable dropout(variable x, double rate) const {
     return autodiff::dropout(x, rate, {builder_->options().seed, 0, builder_->next_dropout()});
   }
+  /// That of an edge matrix is numbered among attentions.
   edge_variable dropout(edge_variable e, double rate) const {
-    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_dropout()});
+    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_attention()});
   }
   /// Features of edges, say. e must outlive the layer.
   edge_variable constant(const edge_matrix<T, Device>& e) const { return tape_->constant(e); }
