@@ -39,15 +39,18 @@ recorded_layer<T, Device> gatv2_conv(const sparse<T, dynamic_layout, Device>& a,
                                      attention_heads heads = {}) {
   const global_index columns = heads.count * global_index{heads.width_of(out)};
   return recorded(b, in, [&](const auto& make, auto h) {
-    const auto sources = gemm(h, make.glorot("Wl", {in, columns}));
-    autodiff::message_inputs<T, Device> ends{.sources = sources,
-                                             .targets = gemm(h, make.glorot("Wr", {in, columns}))};
+    const auto of = [&](const char* name) {
+      return redistribute(gemm(h, make.glorot(name, {in, columns})),
+                          algebra::multiplied_layout(a, vertex_rows));
+    };
+    const auto sources = of("Wl");
+    autodiff::message_inputs<T, Device> ends{.targets = of("Wr")};
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
     ends.parameters = make.glorot("a", {1, columns});
     const auto scores =
-        message_scores(a, ends, detail::gatv2_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
+        message_scores(a, sources, ends, detail::gatv2_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
     const auto alpha = make.dropout(edge_softmax(scores), b.options().dropout);
-    auto z = spmm(alpha, sources);
+    auto z = redistribute(spmm(alpha, sources), vertex_rows);
     if (heads.averaged)
       z = gemm(z, make.constant(std::make_shared<const dense<T, replicated, Device>>(
                       head_average<T>(b.mesh(), heads.count, out))));

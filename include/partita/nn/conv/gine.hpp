@@ -33,11 +33,12 @@ recorded_layer<T, Device> gine_conv(const sparse<T, dynamic_layout, Device>& a,
                                     const edge_vectors<T, Device>& vectors, global_index in, global_index out,
                                     double epsilon, const builder<T, Device>& b) {
   return recorded(b, in, [&](const auto& make, auto h) {
-    autodiff::message_inputs<T, Device> ends{.sources = h};
+    const auto sources = redistribute(h, algebra::multiplied_layout(a, vertex_rows));
+    autodiff::message_inputs<T, Device> ends;
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), in}));
     const local_index heads = vectors ? base::to_local(in, "the width of messages") : 1;
-    const auto sum = messages(a, ends, detail::gine_message{vectors ? 1.0 : 0.0}, {.heads = heads});
-    const auto s = (1 + epsilon) * h + sum;
+    const auto sum = messages(a, sources, ends, detail::gine_message{vectors ? 1.0 : 0.0}, {.heads = heads});
+    const auto s = (1 + epsilon) * h + redistribute(sum, vertex_rows);
     const auto weighted = gemm(s, make.glorot("Wa", {in, out}));
     const auto inner = autodiff::relu(add_row(make.filled("ba", {1, out}), weighted));
     const auto last = gemm(inner, make.glorot("Wb", {out, out}));

@@ -59,10 +59,12 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
                                        const std::type_identity_t<sparse<T, dynamic_layout, Device>>& a,
                                        mesh_state<T, Device> at, global_index width) {
   const auto square = [&](const char* name) { return make.glorot(name, {width, width}); };
-  autodiff::message_inputs<T, Device> ends{.sources = gemm(at.x, square("edge_Wu"))};
-  ends.targets = add_row(make.filled("edge_ba", {1, width}), gemm(at.x, square("edge_Wv")));
+  const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
+  const auto sources = there(gemm(at.x, square("edge_Wu")));
+  autodiff::message_inputs<T, Device> ends;
+  ends.targets = there(add_row(make.filled("edge_ba", {1, width}), gemm(at.x, square("edge_Wv"))));
   if (at.e) ends.edges = gemm(*at.e, square("edge_We"));
-  const auto of_ends = message_scores(a, ends, detail::mesh_edge{at.e ? 1.0 : 0.0},
+  const auto of_ends = message_scores(a, sources, ends, detail::mesh_edge{at.e ? 1.0 : 0.0},
                                       {.heads = base::to_local(width, "the width of edges")});
   const auto next = detail::mesh_output(make, "edge_", of_ends, width);
   at.e = at.e ? *at.e + next : next;

@@ -44,15 +44,15 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
   return recorded(b, in, [&](const auto& make, auto h) {
     const auto of = [&](const char* name) { return gemm(h, make.glorot(name, {in, columns})); };
     const auto queries = add_row(make.filled("bq", {1, columns}), of("Wq"));
-    const auto keys = of("Wk");
+    const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
+    const auto keys = there(of("Wk"));
     const auto values = add_row(make.filled("bv", {1, columns}), of("Wv"));
-    autodiff::message_inputs<T, Device> ends{.sources = keys,
-                                             .targets = 1 / std::sqrt(double(width)) * queries};
+    autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
     const auto scores =
-        message_scores(a, ends, detail::transformer_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
+        message_scores(a, keys, ends, detail::transformer_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
     const auto alpha = make.dropout(edge_softmax(scores), b.options().dropout);
-    auto z = spmm(alpha, values);
+    auto z = redistribute(spmm(alpha, there(values)), vertex_rows);
     if (ends.edges) {
       const auto in_columns = gemm(
           alpha, make.constant(std::make_shared<const fixed>(head_columns<T>(b.mesh(), heads.count, width))));
