@@ -39,7 +39,7 @@ partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 
 # Networks
 partita_add_golden_cases()
-partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/decoupled nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
+partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/decoupled nn/recomputation nn/recorded_layer nn/rgcn nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)

@@ -16,7 +16,8 @@ enum class propagation_matrix : std::uint8_t {
   mean_normalized,  ///< the weighted mean over in-neighbours
   weighted_self,    ///< A + (1 + epsilon) I
   self_loops,       ///< A + I
-  whole_rows        ///< A, its columns not cut
+  whole_rows,       ///< A, its columns not cut
+  relations         ///< without entries: like which relation_matrices are cut
 };
 
 /// What A + I is where A has an entry (v, v): `sum` adds 1 to it, as the formula says; `once` leaves it, and

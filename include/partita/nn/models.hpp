@@ -4,6 +4,8 @@
 
 #include "partita/nn/conv/gat.hpp"
 #include "partita/nn/conv/gcnii.hpp"
+#include "partita/nn/conv/rgat.hpp"
+#include "partita/nn/conv/rgcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sgc.hpp"
 #include "partita/nn/layer_norm.hpp"
@@ -95,6 +97,31 @@ model<T, Device> gat(const graph_of_layers<T, Device>& graph, const std::vector<
     return gat_conv<T, Device>(graph[l], in, out, with.decaying(b.options().weight_decay), how);
   };
   return {b, chain<elu>(b, of_layers, make)};
+}
+
+/// Relational convolutions with relu in between; widths: f, hidden widths, classes.
+template <class T, class Device>
+model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, const relation_weights& how,
+                      const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return rgcn_conv<T, Device>(relations, in, out, with, how);
+          })};
+}
+
+/// Relational attention with elu in between; widths: f, hidden widths per head, classes. Heads are side by
+/// side, averaged in the last layer.
+template <class T, class Device>
+model<T, Device> rgat(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, int heads, int last_heads,
+                      const builder<T, Device>& b) {
+  std::vector<global_index> of_layers = widths;
+  for (std::size_t l = 1; l + 1 < widths.size(); ++l) of_layers[l] *= heads;
+  return {b, chain<elu>(b, of_layers, [&](std::size_t l, auto in, auto out, const auto& with) {
+            const bool last = l + 2 == widths.size();
+            const attention_heads how{.count = last ? last_heads : heads, .averaged = last};
+            return rgat_conv<T, Device>(relations, in, out, with, how);
+          })};
 }
 
 /// Dense layers with elu in between, then K hops of attention with shared coefficients: the decoupled form of

@@ -12,6 +12,13 @@ namespace partita::nn {
 struct attention_heads {
   int count = 1;
   bool averaged = false;
+
+  /// Columns of a head where all have `out` in the end. Throws shape_error unless the heads divide them.
+  local_index width_of(global_index out) const {
+    if (!averaged && out % count != 0)
+      base::throw_error<shape_error>({count, " heads do not divide a width of ", out});
+    return base::to_local(averaged ? out : out / count, "the width of a head");
+  }
 };
 
 /// Z_v = sum over u->v of alpha_uv X_u + b, X = H W, per head, with the heads concatenated or averaged; alpha
@@ -27,7 +34,7 @@ class gat_conv final : public layer<T, Device> {
   gat_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
            const builder<T, Device>& b, attention_heads heads = {})
       : layer<T, Device>(b),
-        shape_{.heads = heads.count, .width = width_of_head(out, heads)},
+        shape_{.heads = heads.count, .width = heads.width_of(out)},
         dropout_(b.options().dropout, b, b.next_attention()),
         weight_(b.glorot("W", {in, shape_.columns()})),
         vectors_(shape_, a.col_blocking(), b),
@@ -64,12 +71,6 @@ class gat_conv final : public layer<T, Device> {
   global_index width() const override { return bias_.shape().cols; }
 
  private:
-  static local_index width_of_head(global_index out, const attention_heads& heads) {
-    if (!heads.averaged && out % heads.count != 0)
-      base::throw_error<shape_error>({heads.count, " heads do not divide a width of ", out});
-    return base::to_local(heads.averaged ? out : out / heads.count, "the width of a head");
-  }
-
   algebra::attention_shape shape_;
   dropout dropout_;  ///< of the coefficients
   parameter<T, Device>& weight_;
