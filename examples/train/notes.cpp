@@ -54,10 +54,8 @@ bool adds_loops(const partita::nn::training_options& t) {
 }  // namespace
 
 bool uses_weights(const partita::nn::training_options& t) {
-  using partita::graph::propagation_matrix;
   const partita::nn::model_row* const row = find_row(t);
-  return row == nullptr || (row->multiplies_with != propagation_matrix::self_loops &&
-                            row->multiplies_with != propagation_matrix::whole_rows);
+  return row == nullptr || !is_pattern(row->multiplies_with);
 }
 
 std::vector<std::string> notes_on(const partita::communicator& world, const partita::io::dataset& data,

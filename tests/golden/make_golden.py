@@ -181,10 +181,12 @@ def meshgraphnet(c):
     f, width, classes = c.dims
 
     def mlp(of, number, terms, out=width, norm=True):
-        """relu(sum of terms X W, one W for each, + ba) Wb + bb, normalised; terms: (suffix, X, index)."""
+        """relu(sum of terms X W, one W for each, + ba) Wb + bb, normalised; terms: (suffix, X, index). The
+        matrices of a name are numbered from 0: without edge features the first block has no We."""
         z = c.param(f"{of}ba{number}", width)
         for suffix, x, ends in terms:
-            y = x @ c.param(f"{of}W{suffix}{number}", x.shape[1], width)
+            of_name = number - (suffix == "e" and c.vectors is None)
+            y = x @ c.param(f"{of}W{suffix}{of_name}", x.shape[1], width)
             z = z + (y if ends is None else y[ends])
         z = torch.relu(z) @ c.param(f"{of}Wb{number}", width, out) + c.param(f"{of}bb{number}", out)
         if not norm:

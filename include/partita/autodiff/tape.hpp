@@ -156,6 +156,8 @@ class tape {
     x.slot_->kept = true;
     return x;
   }
+  /// Has x, which a constant sees, live as long as the tape.
+  void own(std::shared_ptr<const void> x) { owned_.push_back(std::move(x)); }
   edge_variable keep(edge_variable e) { return edge_variable(keep(e.recorded())); }
 
   /// x is h in the next forward. Where x was recorded as one that does not vary, what depends on it is
@@ -419,6 +421,7 @@ class tape {
   detail::planned_products<T, Device> planned_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::vector<std::unique_ptr<detail::node<T, Device>>> nodes_;
+  std::vector<std::shared_ptr<const void>> owned_;
   std::vector<slot*> own_;  ///< the parameters whose gradients the tape sums
   buffer<T, Device> gradients_;
   bool settled_ = false, fixed_computed_ = false;

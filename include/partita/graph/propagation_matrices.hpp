@@ -92,6 +92,7 @@ matrix_entries<T> propagation_entries(const communicator& world, const io::datas
     case propagation_matrix::self_loops:
       return a.with_loops(1).as_factors();
     case propagation_matrix::whole_rows:
+    case propagation_matrix::adjacency:
     case propagation_matrix::relations:
       break;
   }

@@ -2,7 +2,7 @@
 #pragma once
 /// Layers written forward only: a function of verbs on variables, whose backward a tape derives.
 
-#include "partita/autodiff/edges.hpp"
+#include "partita/autodiff/edge_products.hpp"
 #include "partita/autodiff/elementwise.hpp"
 #include "partita/autodiff/messages.hpp"
 #include "partita/autodiff/products.hpp"
@@ -30,6 +30,11 @@ class recorded_product final : public autodiff::product<T, Device> {
 
 }  // namespace detail
 
+/// Vectors of edges that layers share, in the order of the entries of the matrix they multiply with; null
+/// where there are none.
+template <class T, class Device>
+using edge_vectors = std::shared_ptr<const edge_matrix<T, Device>>;
+
 /// What the function of a recorded layer makes parameters with: those of the layer's builder, as variables.
 template <class T, class Device>
 class recorder {
@@ -56,6 +61,12 @@ class recorder {
   /// Features of edges, say. e must outlive the layer.
   edge_variable constant(const edge_matrix<T, Device>& e) const { return tape_->constant(e); }
   edge_variable constant(const edge_matrix<T, Device>&&) const = delete;
+  /// A matrix, or an edge matrix, that the layer keeps.
+  template <class Matrix>
+  auto constant(std::shared_ptr<const Matrix> x) const {
+    tape_->own(x);
+    return tape_->constant(*x);
+  }
   const model_options& options() const { return builder_->options(); }
 
  private:

@@ -4,22 +4,9 @@
 /// 2025), section 4.1.
 
 #include "partita/nn/conv/attention_vectors.hpp"
-#include "partita/transfer/distribute.hpp"
+#include "partita/nn/conv/heads.hpp"
 
 namespace partita::nn {
-
-/// The number of heads, and whether they are concatenated or averaged.
-struct attention_heads {
-  int count = 1;
-  bool averaged = false;
-
-  /// Columns of a head where all have `out` in the end. Throws shape_error unless the heads divide them.
-  local_index width_of(global_index out) const {
-    if (!averaged && out % count != 0)
-      base::throw_error<shape_error>({count, " heads do not divide a width of ", out});
-    return base::to_local(averaged ? out : out / count, "the width of a head");
-  }
-};
 
 /// Z_v = sum over u->v of alpha_uv X_u + b, X = H W, per head, with the heads concatenated or averaged; alpha
 /// is the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width), a_src
@@ -45,11 +32,7 @@ class gat_conv final : public layer<T, Device> {
         y_(b.rows(a.row_blocking(), shape_.columns())),
         dx_(b.rows(a.col_blocking(), shape_.columns())) {
     if (!heads.averaged) return;
-    const T part = T(1) / static_cast<T>(heads.count);
-    average_.emplace(
-        generate<replicated, T>(b.mesh(), {shape_.columns(), out}, [&](global_index j, global_index o) {
-          return j % out == o ? part : T(0);
-        }));  // averages blocks that are side by side (heads width, width)
+    average_.emplace(head_average<T>(b.mesh(), heads.count, out));
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
