@@ -24,6 +24,7 @@ nn::training_options options_of(const nlohmann::json& about) {
   o.alpha = hyper.value("alpha", 0.0);
   o.lambda = hyper.value("lambda", 0.0);
   o.epsilon = hyper.value("eps", 0.0);
+  o.bases = hyper.value("bases", 0);
   o.dropout = 0;
   return o;
 }
@@ -82,6 +83,11 @@ golden_case read_golden(const std::filesystem::path& folder) {
   for (std::size_t e = 0; e + 1 < edges.values.size(); e += 2)
     c.graph.edges.push_back({edges.values[e], edges.values[e + 1]});
   if (about["weighted"]) c.graph.edge_weights = arrays.read<double>("edge_weight").values;
+  if (arrays.contains("edge_type")) {
+    std::vector<std::int64_t> types = arrays.read<std::int64_t>("edge_type").values;
+    c.graph.relations = 1 + *std::ranges::max_element(types);
+    c.graph.edge_types = std::move(types);
+  }
   if (arrays.contains("edge_features")) {
     auto rows = arrays.read<double>("edge_features");
     c.graph.edge_features = {rows.shape[0], rows.shape[1], std::move(rows.values)};

@@ -71,6 +71,7 @@ TOGETHER = {
     "nn/decoupled.cpp": "algebra/chunked_hops",
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
+    "nn/rgcn.cpp": "autodiff/relations nn/conv/rgcn",
     "train/cuda_models.cpp": "compiled/cuda",
     "train/trainer.cpp": "compiled/algebra compiled/algebra_instances compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/feature_matrix train/options",
     "train/objective.cpp": "train/vertex_weights",
@@ -83,7 +84,7 @@ TOGETHER = {
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/model_file.cpp": "train/make_training train/predictor",
     "train/models.cpp": "nn/models nn/propagation nn/skip_source nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
-                        "nn/conv/gcn nn/conv/attention_vectors",
+                        "nn/conv/gcn nn/conv/rgat nn/conv/attention_vectors",
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)

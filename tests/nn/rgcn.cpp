@@ -3,6 +3,8 @@
 // and with the same bits on any number of ranks.
 #include "partita/nn/conv/rgcn.hpp"
 
+#include <set>
+
 #include "partita/compiled/host.hpp"
 #include "support/layers.hpp"
 
@@ -52,6 +54,40 @@ TEST_CASE("every order gives the same, with gradients, on every policy") {
         if (m.size() == 1 || order == relation_order::aggregate_first || p.name == "grid_2d")
           check_gradients(b, std::move(layer), h);
       }
+    });
+}
+
+/// Rows of X that ranks other than their owner read under relation r, and under any (-1), the most of a rank.
+global_index most_needed(const host_mesh& m, const io::dataset& data, global_index r, bool backward) {
+  const blocking rows = blocking::even(n, m.shape(), nesting::rows);
+  const interval mine = rows.block(partition::every_axis, m.at());
+  std::set<global_index> needed;
+  for (std::size_t e = 0; e < data.edges.size(); ++e) {
+    const auto [source, target] = data.edges[e];
+    const global_index reads = backward ? source : target, from = backward ? target : source;
+    if ((r < 0 || data.edge_types[e] == r) && mine.contains(reads) && !mine.contains(from)) needed.insert(from);
+  }
+  return m.world().all_reduce(std::ssize(needed), reduction::max);
+}
+
+TEST_CASE("by rows, what travels of H travels once for all relations; of H W_r, once for each") {
+  const io::dataset data = typed_graph();
+  for (const int ranks : {2, 3, 4, 5, 7, 8, 11, 13, 16})
+    with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+      const auto a = relations_of(m, row_1d, data);
+      const host_builder b(m, a.like().row_blocking());
+      CHECK(nn::relation_words(a, relation_order::aggregate_first, in, out, b) == 0);  // H is constant
+      b.filled("before", {1, 1});
+      const auto words = [&](const auto& plan) { return plan.predicted().words; };
+      const auto of = [&](const auto& matrix, global_index width) {
+        return words(spmm_plan<double, host>(matrix, vertex_rows, b.columns(width)));
+      };
+      const auto union_rows = most_needed(m, data, -1, false);
+      const auto above = a.above_each_other();
+      CHECK(m.world().all_reduce(of(above, in), reduction::max) <= union_rows * in);
+      const auto every = nn::relation_words(a, nn::cheapest_order(a, in, out, b, {}), in, out, b);
+      for (const relation_order order : {relation_order::aggregate_first, relation_order::transform_first})
+        CHECK(every <= nn::relation_words(a, order, in, out, b));
     });
 }
 

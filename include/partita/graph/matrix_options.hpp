@@ -17,7 +17,8 @@ enum class propagation_matrix : std::uint8_t {
   weighted_self,    ///< A + (1 + epsilon) I
   self_loops,       ///< A + I
   whole_rows,       ///< A, its columns not cut
-  adjacency         ///< A
+  adjacency,        ///< A
+  relations         ///< without entries: like which relation_matrices are cut
 };
 
 /// Whether models read only where this matrix has entries, and not the weights of edges.

@@ -29,13 +29,13 @@ class relation_matrices {
   /// `like`: n x n, whose mesh, layouts and blocks the matrices have, and a transpose where it has one.
   /// `data`: the same on every rank; each rank reads its share of the edges. Collective over the mesh. What
   /// travels: an all-reduce of R n elements; on a reproducible mesh, of weighted edges, as in
-  /// weighted_degrees. Throws error for data without types of edges, and naming an edge whose weight is not
-  /// finite; shape_error naming an edge outside the graph.
+  /// weighted_degrees. Throws input_error for data without types of edges; error naming an edge whose weight
+  /// is not finite; shape_error naming an edge outside the graph.
   relation_matrices(const matrix& like, const io::dataset& data,
                     relation_edges which = relation_edges::as_stored)
       : like_(like), relations_(data.relations * (which == relation_edges::both_ways ? 2 : 1)) {
     if (data.relations == 0 || data.edge_types.size() != data.edges.size())
-      base::throw_error<error>({data.name, ": relations need a type of each edge, edge_type.npy"});
+      base::throw_error<input_error>({data.name, ": relations need a type of each edge, edge_type.npy"});
     const auto& m = like.mesh();
     const interval mine = comm::share_of(std::ssize(data.edges), m.rank(), m.size());
     for (global_index k = mine.begin; k < mine.end; ++k) {
@@ -79,6 +79,14 @@ class relation_matrices {
       entries.push_back(
           {e.row / relations_, e.col * relations_ + e.row % relations_, static_cast<T>(e.value)});
     return made(like_.row_blocking(), like_.col_blocking().stacked(relations_), entries);
+  }
+
+  /// Each by itself in one (R n x R n): entry (v R + r, u R + r) is (v, u) of A_r.
+  matrix apart() const {
+    std::vector<triplet<T>> entries;
+    for (const auto& e : entries_)
+      entries.push_back({e.row, e.col * relations_ + e.row % relations_, static_cast<T>(e.value)});
+    return made(like_.row_blocking().stacked(relations_), like_.col_blocking().stacked(relations_), entries);
   }
 
  private:

@@ -7,6 +7,8 @@
 #include "partita/nn/conv/gcnii.hpp"
 #include "partita/nn/conv/gine.hpp"
 #include "partita/nn/conv/mesh_graph.hpp"
+#include "partita/nn/conv/rgat.hpp"
+#include "partita/nn/conv/rgcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sgc.hpp"
 #include "partita/nn/conv/transformer.hpp"
@@ -154,6 +156,29 @@ model<T, Device> meshgraphnet(const sparse<T, dynamic_layout, Device>& a,
   net.add(
       mesh_graph_net<T, Device>(a, vectors, in, hidden, out, blocks, b.decaying(b.options().weight_decay)));
   return {b, std::move(net)};
+}
+
+/// Relational convolutions with relu in between; widths: f, hidden widths, classes.
+template <class T, class Device>
+model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, const relation_weights& how,
+                      const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return rgcn_conv<T, Device>(relations, in, out, with, how);
+          })};
+}
+
+/// Relational attention with elu in between; widths: f, hidden widths per head, classes. Heads are side by
+/// side, averaged in the last layer.
+template <class T, class Device>
+model<T, Device> rgat(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, int heads, int last_heads,
+                      const builder<T, Device>& b) {
+  return detail::layers_of_heads<elu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
+        return rgat_conv<T, Device>(relations, in, out, with, how);
+      });
 }
 
 /// Dense layers with elu in between, then K hops of attention with shared coefficients: the decoupled form of

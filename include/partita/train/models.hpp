@@ -10,6 +10,8 @@
 #include "partita/graph/propagation_matrices.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/nn/conv/gin.hpp"
+#include "partita/nn/conv/rgat.hpp"
+#include "partita/nn/conv/rgcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sage_max.hpp"
 #include "partita/nn/models.hpp"
@@ -50,6 +52,11 @@ struct model_request {
     return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
   }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
+  /// Those of the data, cut as the whole graph is. Collective over the mesh.
+  graph::relation_matrices<T, Device> relations() const {
+    using enum graph::relation_edges;
+    return {whole_graph(), data, options.inverse_relations ? both_ways : as_stored};
+  }
 };
 
 /// A variant of a model and its factory.
@@ -137,6 +144,14 @@ std::vector<named_model<T, Device>>& known_models() {
        [](const auto& r) {
          return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
                            r.data.classes, r.convolutions(), r.with);
+       }},
+      {row("rgcn"),
+       [](const auto& r) {
+         return nn::rgcn(r.relations(), r.widths(), {r.options.bases, r.options.relation_blocks}, r.with);
+       }},
+      {row("rgat"),
+       [](const auto& r) {
+         return nn::rgat(r.relations(), r.widths(), r.options.heads, r.options.last_heads, r.with);
        }},
       {row("gcn", coupling::decoupled),
        [](const auto& r) {

@@ -15,7 +15,8 @@ namespace partita::nn {
 /// exchange, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
-  return !is_pattern(find_model<T, Device>(options).multiplies_with);
+  const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
+  return !is_pattern(of) && of != graph::propagation_matrix::relations;
 }
 
 namespace detail {
