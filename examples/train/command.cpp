@@ -204,6 +204,7 @@ command parse_command(int argc, char** argv) {
   words(app.add_option("--precision", c.precision, "floating-point type")->group("Training"), {"f32", "f64"})
       ->capture_default_str();
   add_fields(app, "Features", field_group::features, c);
+  add_fields(app, "Links", field_group::links, c);
   add_fields(app, "Mini-batches", field_group::batches, c);
   add_fields(app, "Stages", field_group::stages, c);
   add_partition(app, c);
@@ -211,6 +212,7 @@ command parse_command(int argc, char** argv) {
   show_defaults(app);
   require_whole_lists(c.words);
   parse(app, argc, argv);
+  complete_links(app, c);
   require_use(app, c.training);
   complete_mini_batches(app, c);
   complete_stages(app, c);

@@ -103,6 +103,19 @@ void complete_stages(const CLI::App& app, command& c) {
   complete_policy(app, c, "--stages");
 }
 
+void complete_links(const CLI::App& app, command& c) {
+  partita::nn::link_options& links = c.training.links;
+  if (c.task != "links") {
+    if (links.width > 0) throw usage_error("--link-width needs --task links");
+    return;
+  }
+  for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
+    if (app.count(name) > 0) throw usage_error(std::string(name) + " and --task links do not go together");
+  if (links.width == 0) links.width = c.training.hidden.back();
+  if (links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1)
+    throw usage_error("--held-out takes two shares, of validation and test links, below 1 together");
+}
+
 void complete_products(const command& c) {
   if (c.training.operands == partita::nn::operand_format::own) return;
   require_stages_possible(c.training, "--products bf16");

@@ -18,6 +18,10 @@ int layers_of(const partita::nn::training_options& t);
 /// Throws usage_error for options of stages that do not go together.
 void complete_stages(const CLI::App& app, command& c);
 
+/// The columns of rows for links, where they are to be predicted. Throws usage_error for options that do not go
+/// together with that.
+void complete_links(const CLI::App& app, command& c);
+
 /// Throws usage_error where --products bf16 does not apply.
 void complete_products(const command& c);
 

@@ -23,6 +23,7 @@
 #include "checkpoints.hpp"
 #include "notes.hpp"
 #include "partita/graph/duplicate_edges.hpp"
+#include "partita/graph/link_split.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -45,19 +46,31 @@ void give_back_large_blocks() {
 }
 
 /// Every rank of `world` must call; each checks its share.
-partita::io::dataset load(const command& c, const partita::communicator& world) {
+partita::io::dataset read(const command& c, const partita::communicator& world) {
   using partita::io::vertex_data;
   if (is_built_in(c.data)) {
-    if (!c.task.empty() && c.task != "classes")
-      throw usage_error("--data karate is for --task classes, not " + c.task);
+    if (!c.task.empty() && c.task != "classes" && c.task != "links")
+      throw usage_error("--data karate is for --task classes and links, not " + c.task);
     return partita::io::karate_club();
   }
-  const vertex_data wanted =
-      c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels;
+  const vertex_data wanted = c.training.embedding > 0 ? vertex_data::labels
+                             : c.task == "links"      ? vertex_data::features
+                                                      : vertex_data::features_and_labels;
   const bool tells = world.rank() == 0 && !c.quiet;
   return partita::io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
                                    tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
                                    c.unpack_limit, task_named(c.task));
+}
+
+/// The same, with links taken out where they are to be predicted.
+partita::io::dataset load(const command& c, const partita::communicator& world) {
+  partita::io::dataset data = read(c, world);
+  const partita::nn::link_options& links = c.training.links;
+  if (links.width == 0) return data;
+  return partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
+                                                       .test = links.held_out.back(),
+                                                       .columns = links.width,
+                                                       .seed = c.training.seed});
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.

@@ -90,7 +90,8 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::training, t);
   if (!c.init.empty()) j["init"] = absolute(std::filesystem::path(c.init)).lexically_normal().string();
   j["precision"] = c.precision;
-  for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
+  for (const group each : {group::features, group::links, group::batches, group::stages})
+    add_fields(j, each, t);
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);

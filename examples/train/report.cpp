@@ -26,7 +26,7 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
 /// In the JSON.
 const char* name_of(partita::io::task task) {
   using enum partita::io::task;
-  return task == classes ? "accuracy" : task == labels ? "micro_f1" : "r_squared";
+  return task == classes ? "accuracy" : task == labels ? "micro_f1" : task == values ? "r_squared" : "mrr";
 }
 
 }  // namespace
@@ -130,6 +130,7 @@ ordered_json in_json(const partita::nn::task_scores& scores) {
     ordered_json& to = j[name];
     to[name_of(scores.task)] = or_null(of->score);
     if (scores.task == labels) to["roc_auc"] = or_null(of->roc_auc);
+    if (scores.task == links) to["hits"] = or_null(of->hits);
     if (scores.task == values)
       to["rmse"] = or_null(of->root_mean_square), to["mae"] = or_null(of->mean_absolute);
     if (scores.task != classes) continue;
@@ -281,6 +282,8 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
   const partita::nn::part_scores& test = result.scores.parts[2];
   if (task == partita::io::task::values)
     fmt::print("test: RMSE {:.6g}, MAE {:.6g}\n", test.root_mean_square, test.mean_absolute);
+  else if (task == partita::io::task::links)
+    fmt::print("test: Hits {}\n", score_text(partita::io::task::classes, test.hits));
   else
     fmt::print("test: {} {}\n", task == partita::io::task::labels ? "area under ROC curves" : "macro-F1",
                task == partita::io::task::labels ? fmt::format("{:.4f}", test.roc_auc)
