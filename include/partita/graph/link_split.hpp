@@ -25,9 +25,8 @@ struct link_split_options {
 /// ranks, the order of the edges and how often they come, no edge of another part is a link or its reverse.
 /// Loops are for training. Local.
 inline io::split_part link_part(global_index u, global_index v, const link_split_options& options) {
-  const auto [first, second] = std::minmax(u, v);
   const std::uint64_t word = random_key{options.seed, 0, 0x6c000000u}.word();
-  const double draw = base::random_uniform(word, first, second);
+  const double draw = base::random_uniform(word, std::min(u, v), std::max(u, v));
   if (u == v || draw >= options.validation + options.test) return io::split_part::train;
   return draw < options.test ? io::split_part::test : io::split_part::validation;
 }

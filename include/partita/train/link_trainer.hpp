@@ -32,10 +32,10 @@ class link_trainer final : public trainer<T, Device> {
   using matrix = dense<T, vertex_rows, Device>;
 
   /// The model has data.classes columns. Throws input_error for data without links for training, and error
-  /// for a reproducible mesh, far memory, mini-batches and stages.
+  /// for mini-batches and stages.
   link_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                const policy& p)
-      : above(m, data, possible(m, data, options), make_model<T>(m, data, options, p)),
+      : above(m, data, possible(data, options), make_model<T>(m, data, options, p)),
         policy_(p),
         decoder_(options.links.decoder, data.classes, this->parameters(), options.seed),
         rows_(this->model().row_blocking()),
@@ -79,15 +79,12 @@ class link_trainer final : public trainer<T, Device> {
     edge_matrix<T, Device> gradient;
   };
 
-  static const training_options& possible(const mesh<Device>& m, const io::dataset& data,
-                                          const training_options& options) {
+  static const training_options& possible(const io::dataset& data, const training_options& options) {
     const auto refuse = [&](const char* what) {
       base::throw_error<error>({data.name, ": links are not predicted ", what});
     };
     if (options.mini_batch.batch > 0) refuse("in mini-batches");
     if (options.pipeline.stages > 0) refuse("over stages");
-    if (m.reproducible()) refuse("on a reproducible mesh, where sums of edges would depend on the tiles");
-    if (far_of(m.queue()) != nullptr) refuse("over far memory");
     if (data.task != io::task::links || data.edges.empty())
       base::throw_error<input_error>({data.name, ": there are no links for training; graph::split_links"});
     return options;
