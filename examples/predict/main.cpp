@@ -167,12 +167,14 @@ void print(const partita::communicator& world, const arrangement& how, const pre
                       task.model.options.model, world.size(), world.size() == 1 ? "rank" : "ranks",
                       how.policy, to_string(how.mesh), task.pairs.size(), c.out);
   const std::string& saved = task.model.task;
-  std::string columns = saved.empty() ? "classes" : saved;
+  std::string columns = saved.empty() ? "classes" : saved == "links" ? "columns" : saved;
   if (!saved.empty() && task.data.classes == 1) columns.pop_back();
   fmt::print("{} on {} {} ({} {}): {} of {} vertices, {} {}, in {}\n", task.model.options.model, world.size(),
              world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
-             saved == "values" ? "predictions" : "logits", task.data.vertices, task.data.classes, columns,
-             c.out);
+             saved == "values"  ? "predictions"
+             : saved == "links" ? "rows"
+                                : "logits",
+             task.data.vertices, task.data.classes, columns, c.out);
   const auto score = [&](std::size_t part) {
     return score_text(task.data.task,
                       counts[part].score(task.data, static_cast<partita::io::split_part>(part + 1)));

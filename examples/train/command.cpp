@@ -72,7 +72,8 @@ void add_fields(CLI::App& app, const std::string& title, field_group group, comm
       const auto take = [value, off = f.switches_off()](std::int64_t times) { *value = (times > 0) != off; };
       return app.add_flag_function(name, take, help);
     } else {
-      constexpr bool is_number = std::is_arithmetic_v<V>, whole = !std::is_same_v<V, double>;
+      constexpr bool is_number = std::is_arithmetic_v<V>,
+                     whole = !std::is_same_v<V, double> && !std::is_same_v<V, std::vector<double>>;
       CLI::Option* const option = app.add_option(name, *value, help)->option_text(std::string(f.form));
       option->check(validator_of(f.range, whole));
       if (!is_number) option->delimiter(',');
