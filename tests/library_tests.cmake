@@ -43,7 +43,7 @@ partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(training_tests TESTS train/trainer train/link_scores train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
+partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
 partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)
 partita_add_test(train/models OPTIMIZED LIBRARIES partita::compiled golden_cases NEEDS_GOLDEN)

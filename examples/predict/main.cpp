@@ -21,6 +21,7 @@
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "partita/io/npy.hpp"
 #include "run.hpp"
 
 namespace {
@@ -42,6 +43,10 @@ predict_command parse_command(int argc, char** argv) {
       ->option_text("DIR");
   app.add_option("--out", c.out, "write the logits, a row for each vertex")
       ->required()
+      ->option_text("FILE.npy");
+  app.add_option("--links", c.links,
+                 "pairs of vertices, a row for each: write the scores of these, for a model of\n"
+                 "--task links")
       ->option_text("FILE.npy");
   add_arrangement(app, c.policy, c.ranks, c.mesh);
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
@@ -86,6 +91,10 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
                                ", and the data " + has);
   };
   const auto text = [](partita::global_index number, const char* of) { return std::to_string(number) + of; };
+  if (model.task == "links") {
+    data.labels = {}, data.label_matrix = {}, data.values = {}, data.split = {};
+    data.task = partita::io::task::links, data.classes = model.classes;
+  }
   if (learned && data.vertices != rows)
     refuse(text(data.vertices, " vertices"), text(rows, " rows of its embedding"));
   if (!learned && data.features != model.features)
@@ -97,13 +106,33 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
   return data;
 }
 
+/// The pairs of --links. Throws input_error for a file of another shape, and for what is no vertex.
+std::vector<partita::io::edge> pairs_in(const std::string& name, partita::global_index vertices) {
+  const partita::io::npy_array<std::int64_t> table = partita::io::read_npy<std::int64_t>(name);
+  if (table.shape.size() != 2 || table.shape[1] != 2)
+    throw partita::input_error(name + ": expected two vertices in each row");
+  std::vector<partita::io::edge> pairs;
+  for (std::size_t k = 0; k < table.values.size(); k += 2) {
+    for (const std::int64_t v : {table.values[k], table.values[k + 1]})
+      if (v < 0 || v >= vertices)
+        throw partita::input_error(
+            fmt::format("{}: row {} has vertex {}, which is not one of {}", name, k / 2, v, vertices));
+    pairs.push_back({table.values[k], table.values[k + 1]});
+  }
+  return pairs;
+}
+
 prediction_task task_of(predict_command& c) {
   partita::io::safetensors_file file = partita::io::load_safetensors(c.model);
   partita::nn::saved_model model = partita::nn::saved_model_of(file);
   partita::io::dataset data = data_for(model, file, c);
   if (c.precision.empty()) c.precision = model.precision;
   const bool has_labels = !data.split.empty();
-  return {std::move(file), std::move(model), std::move(data), has_labels};
+  if (!c.links.empty() && model.task != "links")
+    throw usage_error("--links is for a model of --task links, and that in " + c.model + " is none");
+  std::vector<partita::io::edge> pairs;
+  if (!c.links.empty()) pairs = pairs_in(c.links, data.vertices);
+  return {std::move(file), std::move(model), std::move(data), has_labels, std::move(pairs)};
 }
 
 /// How labels and features are understood.
@@ -123,6 +152,7 @@ void require_same_input(const prediction_task& task, const predict_command& c,
   all.add("option --policy", c.policy);
   all.add("option --mesh", c.mesh.value_or(""));
   all.add("option --precision", c.precision);
+  all.add("pairs of --links", std::as_bytes(std::span(task.pairs)));
   for (const partita::io::named_tensor& tensor : task.file.tensors())
     all.add("tensor " + partita::io::printable(tensor.name) + " of --model", tensor.bytes);
   all.add(task.data);
@@ -132,13 +162,19 @@ void require_same_input(const prediction_task& task, const predict_command& c,
 void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
            const predict_command& c, const split_counts& counts) {
   for (const std::string& note : notes_on(task)) fmt::print(stderr, "predict: {}: {}\n", c.data, note);
+  if (!c.links.empty())
+    return fmt::print("{} on {} {} ({} {}): scores of {} pairs of vertices, in {}\n",
+                      task.model.options.model, world.size(), world.size() == 1 ? "rank" : "ranks",
+                      how.policy, to_string(how.mesh), task.pairs.size(), c.out);
   const std::string& saved = task.model.task;
-  std::string columns = saved.empty() ? "classes" : saved;
+  std::string columns = saved.empty() ? "classes" : saved == "links" ? "columns" : saved;
   if (!saved.empty() && task.data.classes == 1) columns.pop_back();
   fmt::print("{} on {} {} ({} {}): {} of {} vertices, {} {}, in {}\n", task.model.options.model, world.size(),
              world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
-             saved == "values" ? "predictions" : "logits", task.data.vertices, task.data.classes, columns,
-             c.out);
+             saved == "values"  ? "predictions"
+             : saved == "links" ? "rows"
+                                : "logits",
+             task.data.vertices, task.data.classes, columns, c.out);
   const auto score = [&](std::size_t part) {
     return score_text(task.data.task,
                       counts[part].score(task.data, static_cast<partita::io::split_part>(part + 1)));

@@ -3,6 +3,8 @@
 /// Prediction at one place, in either precision.
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -49,8 +51,17 @@ split_counts predict_in(const partita::mesh<Device>& m, const prediction_task& t
                         const predict_command& c) {
   namespace nn = partita::nn;
   nn::predictor<T, Device> model(m, task.data, task.model.options, partita::find_policy(c.policy));
+  std::optional<nn::link_decoder<T, Device>> decoder;
+  if (task.data.task == partita::io::task::links)
+    decoder.emplace(task.model.options.links.decoder, task.data.classes, model.parameters(), 0);
   nn::load_parameters(task.file, model.parameters());
   if (auto* const x = model.embedding()) nn::load_embedding(task.file, *x);
+  if (!c.links.empty()) {
+    std::vector<double> scores =
+        nn::scores_of_pairs(*decoder, model.evaluate(), std::span<const partita::io::edge>(task.pairs));
+    if (m.rank() == 0) write_rows(c.out, std::vector<T>(scores.begin(), scores.end()), 1, {});
+    return {};
+  }
   std::vector<T> logits = model.outputs(false).logits;  // (n, classes), on the first rank
   if (m.rank() != 0) return {};
   split_counts counts;

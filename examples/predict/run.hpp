@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../ranks/arrangement.hpp"
 #include "partita/comm/communicator.hpp"
@@ -14,6 +15,7 @@
 
 struct predict_command {
   std::string model, data, out;
+  std::string links;  ///< file of pairs whose scores are wanted; empty: rows of vertices are
   std::string policy = "row_1d";
   std::optional<int> ranks;
   std::optional<std::string> mesh;  ///< "RxCxD"
@@ -33,13 +35,14 @@ struct prediction_task {
   partita::nn::saved_model model;
   partita::io::dataset data;
   bool has_labels = false;
+  std::vector<partita::io::edge> pairs;  ///< of --links
 };
 
 /// Predictions that are right and wrong, in the training, validation and test set.
 using split_counts = std::array<partita::nn::score_counts, 3>;
 
-/// Writes the logits to c.out; every rank must call, and the first writes. Returns there the counts, where
-/// the data has labels.
+/// Writes the logits, or the scores of pairs, to c.out; every rank must call, and the first writes. Returns
+/// there the counts, where the data has labels.
 split_counts predict_on_cpu(const partita::communicator& world, const arrangement& how,
                             const prediction_task& task, const predict_command& c);
 

@@ -28,13 +28,13 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
 CLI::Option* add_task(CLI::App& app, std::string& task) {
   return words(app.add_option("--task", task,
                               "what labels.npy holds (default: classes for whole numbers, labels for a 0/1\n"
-                              "matrix of them, values for floating-point numbers)"),
-               {"classes", "labels", "values"});
+                              "matrix of them, values for floating-point numbers), or links, the edges"),
+               {"classes", "labels", "values", "links"});
 }
 
 std::optional<partita::io::task> task_named(const std::string& name) {
   using partita::io::task;
-  if (name.empty()) return {};
+  if (name.empty() || name == "links") return {};
   return name == "classes" ? task::classes : name == "labels" ? task::labels : task::values;
 }
 

@@ -49,10 +49,10 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
 /// --unpack-limit, the bytes to which a packed file may be unpacked.
 CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit);
 
-/// --task, what labels.npy holds.
+/// --task, what labels.npy holds, or links.
 CLI::Option* add_task(CLI::App& app, std::string& task);
 
-/// The task of that name; none for no name.
+/// The task of that name, as labels are read for it; none for no name, and for links.
 std::optional<partita::io::task> task_named(const std::string& name);
 
 /// --policy, --ranks and --mesh, for one policy on one mesh.

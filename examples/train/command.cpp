@@ -67,7 +67,8 @@ void add_fields(CLI::App& app, const std::string& title, nn::field_group group, 
       const auto take = [value, off = f.switches_off()](std::int64_t times) { *value = (times > 0) != off; };
       return app.add_flag_function(name, take, help);
     } else {
-      constexpr bool is_number = std::is_arithmetic_v<V>, whole = !std::is_same_v<V, double>;
+      constexpr bool is_number = std::is_arithmetic_v<V>,
+                     whole = !std::is_same_v<V, double> && !std::is_same_v<V, std::vector<double>>;
       CLI::Option* const option = app.add_option(name, *value, help)->option_text(std::string(f.form));
       option->check(validator_of(f.range, whole));
       if (!is_number) option->delimiter(',');
@@ -201,6 +202,7 @@ command parse_command(int argc, char** argv) {
   words(app.add_option("--precision", c.precision, "floating-point type"), {"f32", "f64"})
       ->capture_default_str();
   add_fields(app, "Features", group::features, c);
+  add_fields(app, "Links", group::links, c);
   add_fields(app, "Mini-batches", group::batches, c);
   add_fields(app, "Stages", group::stages, c);
   add_ranks(app, c);

@@ -36,8 +36,8 @@ struct checkpointing {
 struct command {
   std::vector<std::string> words;  ///< as they were given, the program's name first
   std::string data;
-  std::string class_weights;                ///< balanced, numbers, or a file of them; empty: ones
-  std::string task;                         ///< classes, labels or values; empty: as the labels are stored
+  std::string class_weights;  ///< balanced, numbers, or a file of them; empty: ones
+  std::string task;           ///< classes, labels, values or links; empty: as the labels are stored
   std::optional<std::size_t> unpack_limit;  ///< bytes of an array of features
   std::string policy = "auto";
   std::optional<int> ranks;

@@ -48,6 +48,17 @@ void complete_policy(const CLI::App& app, command& c, const char* mode) {
   c.policy = "row_1d";
 }
 
+/// The columns of rows for links become those of the hidden layer.
+void complete_links(const CLI::App& app, command& c) {
+  nn::link_options& links = c.training.links;
+  if (c.task != "links") return refuse_if(links.width > 0, "--link-width needs --task links");
+  for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
+    refuse_if(app.count(name) > 0, "{} and --task links do not go together", name);
+  if (links.width == 0) links.width = c.training.hidden.back();
+  refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
+            "--held-out takes two shares, of validation and test links, below 1 together");
+}
+
 /// One fan-out becomes that of all layers.
 void complete_mini_batches(const CLI::App& app, command& c) {
   if (!c.in_batches()) return;
@@ -163,6 +174,7 @@ int layers_of(const nn::training_options& t) {
 }  // namespace
 
 void complete(const CLI::App& app, command& c) {
+  complete_links(app, c);
   require_use(app, c.training);
   complete_mini_batches(app, c);
   complete_stages(app, c);

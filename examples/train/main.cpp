@@ -18,6 +18,7 @@
 #include "complete.hpp"
 #include "ordering.hpp"
 #include "partita/graph/duplicate_edges.hpp"
+#include "partita/graph/link_split.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -31,17 +32,30 @@
 namespace {
 
 /// Every rank of `world` must call; each checks its share.
-io::dataset load(const command& c, const partita::communicator& world) {
+io::dataset read(const command& c, const partita::communicator& world) {
   if (is_built_in(c.data)) {
-    refuse_if(!c.task.empty() && c.task != "classes", "--data karate is for --task classes, not {}", c.task);
+    refuse_if(!c.task.empty() && c.task != "classes" && c.task != "links",
+              "--data karate is for --task classes and links, not {}", c.task);
     return io::karate_club();
   }
   const bool tells = world.rank() == 0 && !c.quiet;
-  return io::load_dataset(
-      c.data, c.training.embedding > 0 ? io::vertex_data::labels : io::vertex_data::features_and_labels,
-      world, cores_per_rank(world), 0,
-      tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(), c.unpack_limit,
-      task_named(c.task));
+  const io::vertex_data wanted = c.training.embedding > 0 ? io::vertex_data::labels
+                                 : c.task == "links"      ? io::vertex_data::features
+                                                          : io::vertex_data::features_and_labels;
+  return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
+                          tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
+                          c.unpack_limit, task_named(c.task));
+}
+
+/// The same, with links taken out where they are to be predicted.
+io::dataset load(const command& c, const partita::communicator& world) {
+  io::dataset data = read(c, world);
+  const nn::link_options& links = c.training.links;
+  if (links.width == 0) return data;
+  return partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
+                                                       .test = links.held_out.back(),
+                                                       .columns = links.width,
+                                                       .seed = c.training.seed});
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.

@@ -76,6 +76,8 @@ void print_scores(const std::string& policy, int ranks, const nn::training_resul
   const nn::part_scores& test = result.scores.parts[2];
   if (task == io::task::values)
     fmt::print("\ntest: RMSE {:.6g}, MAE {:.6g}\n", test.root_mean_square, test.mean_absolute);
+  else if (task == io::task::links)
+    fmt::print("\ntest: Hits {}\n", score_text(io::task::classes, test.hits));
   else if (task == io::task::labels)
     fmt::print("\ntest: area under ROC curves {:.4f}\n", test.roc_auc);
   else

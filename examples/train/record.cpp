@@ -21,7 +21,7 @@ namespace {
 /// In the JSON.
 const char* name_of(io::task task) {
   using enum io::task;
-  return task == classes ? "accuracy" : task == labels ? "micro_f1" : "r_squared";
+  return task == classes ? "accuracy" : task == labels ? "micro_f1" : task == values ? "r_squared" : "mrr";
 }
 
 ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
@@ -118,6 +118,7 @@ ordered_json in_json(const nn::task_scores& scores) {
     ordered_json& to = j[name];
     to[name_of(scores.task)] = or_null(of->score);
     if (scores.task == labels) to["roc_auc"] = or_null(of->roc_auc);
+    if (scores.task == links) to["hits"] = or_null(of->hits);
     if (scores.task == values)
       to["rmse"] = or_null(of->root_mean_square), to["mae"] = or_null(of->mean_absolute);
     if (scores.task != classes) continue;
@@ -216,7 +217,8 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::training, t);
   if (!c.init.empty()) j["init"] = whole_path(c.init);
   j["precision"] = c.precision;
-  for (const group each : {group::features, group::batches, group::stages}) add_fields(j, each, t);
+  for (const group each : {group::features, group::links, group::batches, group::stages})
+    add_fields(j, each, t);
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);

@@ -130,6 +130,31 @@ class Predict(ProgramCase):
             self.train("--model", *arguments)
             self.predicts_as_saved(1e-12, arguments)
 
+    def test_scores_of_pairs(self):
+        pairs = [(number(k) % N, number(k, 1) % N) for k in range(30)]
+        files = self.data_folder("pairs", {"pairs.npy": npy("q", (30, 2), [v for p in pairs for v in p]), "bad.npy": npy("q", (1, 2), [0, N])})
+        file = os.path.join(files, "pairs.npy")
+        for decoder in ("dot", "distmult", "mlp"):  # without held-out links rows are those of the whole graph, too
+            self.train("--model", "gcn", "--task", "links", "--held-out", "0,0", "--decoder", decoder, "--link-width", "3")
+            (_, width), rows = read_npy(self.logits)
+            of = read_tensors(self.model)[0]
+            products = [[rows[u * 3 + j] * rows[v * 3 + j] for j in range(3)] for u, v in pairs]
+            if decoder == "mlp":
+                hidden = [[max(0, of["decoder_bias_1"][1][i] + sum(p[j] * of["decoder_weight_1"][1][j * 3 + i] for j in range(3))) for i in range(3)] for p in products]
+                expected = [of["decoder_bias_2"][1][0] + sum(h[i] * of["decoder_weight_2"][1][i] for i in range(3)) for h in hidden]
+            else:
+                weights = of["decoder_diagonal"][1] if decoder == "distmult" else [1, 1, 1]
+                expected = [sum(p[j] * weights[j] for j in range(3)) for p in products]
+            for policy, ranks in ARRANGEMENTS:
+                self.predict("--policy", policy, "--ranks", ranks, "--links", file, "--quiet")
+                self.assertLess(difference(read_npy(self.out)[1], expected), 1e-12, (decoder, policy))
+            self.predict("--quiet")
+            self.assertLess(difference(read_npy(self.out)[1], rows), 1e-12, decoder)
+        bad = run(PREDICT, "--model", self.model, "--data", self.data, "--out", self.out, "--links", os.path.join(files, "bad.npy"))
+        self.check_refused(bad, 1, f"row 0 has vertex {N}, which is not one of {N}")
+        self.train("--model", "gcn")
+        self.check_refused(run(PREDICT, "--model", self.model, "--data", self.data, "--out", self.out, "--links", file), 2, "--links is for a model of --task links")
+
     def test_rows_are_in_the_order_of_the_data(self):
         for arguments in ([], ["--partition", "random"], ["--stages", "2", "--chunks", "3"], ["--stages", "2", "--chunks", "3", "--partition", "random"]):
             self.train("--model", "resgcn", "--layers", "2", *arguments)

@@ -109,6 +109,19 @@ class Options(ProgramCase):
         for name in names:
             self.train("--preset", name)
 
+    def test_links_are_the_same_on_any_ranks(self):
+        for more in (["--decoder", "dot"], ["--decoder", "mlp", "--link-loss", "margin", "--negatives", "3"]):
+            expected = None
+            for ranks in (["--ranks", "1"], ["--ranks", "6", "--policy", "grid_2d"], ["--ranks", "3", "--policy", "auto"]):
+                found = self.train("--task", "links", "--held-out", "0.1,0.2", "--epochs", "5", "--precision", "f64", *more, *ranks)
+                self.assertEqual(found["words_received"], found["predicted_words_received"])
+                self.assertEqual((found["score"], list(found["scores"]["test"]), found["train_accuracies"]), ("mrr", ["mrr", "hits"], [None] * 5))
+                expected = expected or found
+                for name in ("loss", "val_accuracies", "test_accuracies"):
+                    for a, b in zip(found[name], expected[name], strict=True):
+                        self.assertAlmostEqual(a, b, delta=1e-12)
+                self.assertEqual(found["scores"]["test"], expected["scores"]["test"])
+
     def test_what_the_model_or_the_mode_does_not_use_is_refused_by_name(self):
         for part, *arguments in (("--heads is for --model gat, not gcn", "--heads", "4"), ("--hidden is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--hidden", "8"),
                                  ("--hops is for --model sgc and appnp, not gcn", "--hops", "3"), ("--lambda is for --model gcnii, not appnp", "--model", "appnp", "--lambda", "0.7"),
@@ -119,6 +132,10 @@ class Options(ProgramCase):
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
                                  ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
                                  ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
+                                 ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
+                                 ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
+                                 *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in
+                                   (("--batch", "8"), ("--stages", "2"), ("--reproducible",))),
                                  ("--window needs --stages", "--window", "3"), ("--tolerance needs --stages", "--tolerance", "1"), ("--graph needs --batch", "--graph", "cut"),
                                  ("--raw-features and --embedding do not go together", "--embedding", "4", "--raw-features"),
                                  ("--momentum needs --optimizer sgd", "--momentum", "0.5"), ("--schedule-period needs --schedule step, cosine or plateau", "--schedule-period", "5"),

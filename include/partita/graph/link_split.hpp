@@ -13,9 +13,11 @@
 
 namespace partita::graph {
 
-/// Shares of the pairs of vertices whose edges are validation and test links.
+/// Shares of the pairs of vertices whose edges are validation and test links; and how many columns a model is
+/// to make of the graph, dataset::classes.
 struct link_split_options {
   double validation = 0.05, test = 0.1;
+  global_index columns = 16;
   std::uint64_t seed = 0;
 };
 
@@ -23,17 +25,16 @@ struct link_split_options {
 /// ranks, the order of the edges and how often they come, no edge of another part is a link or its reverse.
 /// Loops are for training. Local.
 inline io::split_part link_part(global_index u, global_index v, const link_split_options& options) {
-  const auto [first, second] = std::minmax(u, v);
   const std::uint64_t word = random_key{options.seed, 0, 0x6c000000u}.word();
-  const double draw = base::random_uniform(word, first, second);
+  const double draw = base::random_uniform(word, std::min(u, v), std::max(u, v));
   if (u == v || draw >= options.validation + options.test) return io::split_part::train;
   return draw < options.test ? io::split_part::test : io::split_part::validation;
 }
 
 /// The graph without the edges of validation and test pairs, which become its links: distinct, sorted by
 /// source and target. What is left has its weights and features, in its order; these edges are those that
-/// messages take, and the positives of training. Local. Throws input_error unless the shares are at least 0
-/// and below 1 together, and for an edge outside the graph.
+/// messages take, and the positives of training. There are no labels. Local. Throws input_error unless the
+/// shares are at least 0 and below 1 together, and for an edge outside the graph.
 inline io::dataset split_links(io::dataset data, const link_split_options& options) {
   if (!(options.validation >= 0 && options.test >= 0 && options.validation + options.test < 1))
     base::throw_error<input_error>(
@@ -67,6 +68,8 @@ inline io::dataset split_links(io::dataset data, const link_split_options& optio
   data.edges = std::move(edges);
   data.validation_links = std::move(validation);
   data.test_links = std::move(test);
+  data.labels = {}, data.label_matrix = {}, data.values = {}, data.split = {};
+  data.classes = options.columns;
   data.task = io::task::links;
   return data;
 }

@@ -17,8 +17,10 @@ namespace partita::sampling {
 template <class T>
 bool is_link(const graph<T>& links, global_index u, global_index w) {
   const graph_row row = links.row(u);
-  const auto begin = links.columns().begin() + static_cast<std::ptrdiff_t>(row.begin);
-  return std::binary_search(begin, begin + row.count, static_cast<local_index>(w));
+  const auto begin = links.columns().begin() + static_cast<std::ptrdiff_t>(row.begin),
+             end = begin + row.count;
+  const auto found = std::lower_bound(begin, end, static_cast<local_index>(w));
+  return found != end && *found == w;
 }
 
 /// A vertex w such that (u, w) is no link and w is not u, all of them equally likely: the first such one of

@@ -45,8 +45,7 @@ io::tensor_metadata lasting_options(training_options o, const io::dataset& data)
                             {prefix + "vertices", std::to_string(data.vertices)},
                             {prefix + "features", std::to_string(data.features)},
                             {prefix + "classes", std::to_string(data.classes)}};
-  if (data.task != io::task::classes)
-    found[prefix + "task"] = data.task == io::task::values ? "values" : "labels";
+  if (data.task != io::task::classes) found[prefix + "task"] = detail::word_of(data.task);
   for (const field& f : fields) {
     const bool kept = f.kept >= field_kept::by_checkpoints ||
                       (f.kept == field_kept::by_checkpoints_if_given && !is_default(f, o));

@@ -37,7 +37,8 @@ enum class field_group : std::uint8_t {
   features,
   products,
   batches,
-  stages
+  stages,
+  links
 };
 
 /// Which files have a field: checkpoints (`given`: unless it has its default), saved models also.
@@ -100,6 +101,8 @@ field_value at(training_options& o) {
     return place_of(o.mini_batch.*Member);
   else if constexpr (std::is_invocable_v<decltype(Member), pipeline_options&>)
     return place_of(o.pipeline.*Member);
+  else if constexpr (std::is_invocable_v<decltype(Member), link_options&>)
+    return place_of(o.links.*Member);
   else if constexpr (std::is_invocable_v<decltype(Member), schedule&>)
     return place_of(o.schedule.*Member);
   else

@@ -44,6 +44,7 @@ using options = training_options;
 using batches = mini_batch_options;
 using stages = pipeline_options;
 using rates = schedule;
+using links = link_options;
 using enum field_kept;
 using group = field_group;
 
@@ -71,6 +72,9 @@ inline constexpr field_mode always,
                          o.pipeline.history == chunk_history::halo;
                 },
                 &with_stages},
+    with_links{" needs --task links", [](const options&o) { return o.links.width > 0; }},
+    with_margin{" needs --link-loss margin",
+                [](const options&o) { return o.links.loss == link_loss::margin; }, &with_links},
     with_guard{" needs --guard", [](const options&o) { return o.pipeline.guard > 0; }, &with_stages};
 
 /// In the order of records.
@@ -210,6 +214,21 @@ inline constexpr field rows[] = {
      "comparison exact, or all, or end the run"},
     {"exact-epochs", group::stages, at<&stages::exact_epochs>, "N", whole, nowhere, with_stages,
      "so many exact epochs come first"},
+    {"decoder", group::links, at<&links::decoder>, "dot|distmult|mlp", words, by_models, with_links,
+     "the score of a pair from the rows of its ends: their product, a weighted one with\n"
+     "learned weights, or a network on the products of their numbers"},
+    {"link-width", group::links, at<&links::width>, "W", count_or_none, by_checkpoints_if_given, with_links,
+     "columns of the rows that the model makes (default: the last hidden width)"},
+    {"held-out", group::links, at<&links::held_out>, "V,T", below_one, by_checkpoints_if_given, with_links,
+     "shares of the links that are for validation and for the test"},
+    {"negatives", group::links, at<&links::negatives>, "N", count, by_checkpoints_if_given, with_links,
+     "pairs without an edge that are drawn for each link in each epoch"},
+    {"link-loss", group::links, at<&links::loss>, "bce|margin", words, by_checkpoints_if_given, with_links,
+     "cross-entropy of logits, or how far scores are from a margin"},
+    {"margin", group::links, at<&links::margin>, "M", positive, by_checkpoints_if_given, with_margin,
+     "of the margin loss"},
+    {"hits", group::links, at<&links::hits>, "K", count, nowhere, with_links,
+     "Hits@K: the share of links that are ranked at most K among all vertices"},
 };
 
 }  // namespace detail::table

@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "partita/io/edge.hpp"
@@ -55,7 +54,7 @@ inline double hits_above(std::span<const double> links, std::vector<double> nega
   const auto number = static_cast<std::size_t>(k);
   if (links.empty()) return std::numeric_limits<double>::quiet_NaN();
   if (k < 1 || negatives.size() < number) return 1;
-  std::ranges::nth_element(negatives, negatives.begin() + k - 1, std::greater<>{});
+  std::ranges::nth_element(negatives, negatives.begin() + k - 1, [](double a, double b) { return a > b; });
   const auto hits = std::ranges::count_if(links, [&](double s) { return s > negatives[number - 1]; });
   return static_cast<double>(hits) / static_cast<double>(links.size());
 }
@@ -103,48 +102,34 @@ std::vector<double> scores_of_pairs(const link_decoder<T, Device>& decoder,
 
 namespace detail {
 
-/// Links of one chunk, sorted by source.
-struct ranked_chunk {
-  std::span<const io::edge> links;
-  std::unordered_map<global_index, interval> of_source;  ///< which of them
-
-  explicit ranked_chunk(std::span<const io::edge> some) : links(some) {
-    for (global_index i = 0; i < std::ssize(links); ++i) {
-      interval& which =
-          of_source.try_emplace(links[static_cast<std::size_t>(i)].source, interval{i, i}).first->second;
-      which.end = i + 1;
+/// How many of this rank's vertices `rows` score higher than each link, then how many score the same: all but
+/// the link's own source, and those that it is known to be linked with. `scores`: rows x links.
+template <class T>
+std::vector<global_index> counts_above(std::span<const io::edge> links, const sampling::graph<T>& known,
+                                       interval rows, const std::vector<T>& scores,
+                                       const std::vector<T>& of_links) {
+  const std::size_t c = links.size();
+  std::vector<global_index> found(2 * c, 0);
+  const auto count = [&](global_index w, std::size_t i, global_index times) {
+    const T s = scores[static_cast<std::size_t>(w - rows.begin) * c + i];
+    if (s == of_links[i])
+      found[c + i] += times;
+    else if (!(s < of_links[i]))
+      found[i] += times;
+  };
+  for (global_index w = rows.begin; w < rows.end; ++w) {
+    for (std::size_t i = 0; i < c; ++i)
+      if (links[i].source != w) count(w, i, 1);
+    const sampling::graph_row row = known.row(w);
+    for (local_index e = 0; e < row.count; ++e) {
+      const global_index u = known.columns()[row.begin + static_cast<std::size_t>(e)];
+      if (u == w) continue;
+      for (const io::edge& link : std::ranges::equal_range(links, u, {}, &io::edge::source))
+        count(w, static_cast<std::size_t>(&link - links.data()), -1);
     }
   }
-
-  /// How many of this rank's vertices `rows` score higher than each link, then how many score the same: all
-  /// but the link's own source, and those that it is known to be linked with. `scores`: rows x links.
-  template <class T>
-  std::vector<global_index> counts(const sampling::graph<T>& known, interval rows,
-                                   const std::vector<T>& scores, const std::vector<T>& of_links) const {
-    const std::size_t c = links.size();
-    std::vector<global_index> found(2 * c, 0);
-    const auto count = [&](global_index w, std::size_t i, global_index times) {
-      const T s = scores[static_cast<std::size_t>(w - rows.begin) * c + i];
-      if (s == of_links[i])
-        found[c + i] += times;
-      else if (!(s < of_links[i]))
-        found[i] += times;
-    };
-    for (global_index w = rows.begin; w < rows.end; ++w) {
-      for (std::size_t i = 0; i < c; ++i)
-        if (links[i].source != w) count(w, i, 1);
-      const sampling::graph_row row = known.row(w);
-      for (local_index e = 0; e < row.count; ++e) {
-        const global_index u = known.columns()[row.begin + static_cast<std::size_t>(e)];
-        const auto which = u == w ? of_source.end() : of_source.find(u);
-        if (which == of_source.end()) continue;
-        for (global_index i = which->second.begin; i < which->second.end; ++i)
-          count(w, static_cast<std::size_t>(i), -1);
-      }
-    }
-    return found;
-  }
-};
+  return found;
+}
 
 }  // namespace detail
 
@@ -168,9 +153,9 @@ std::vector<double> full_ranks(const link_decoder<T, Device>& decoder, const den
   gather_rows_plan<T, Device> rows(h);
   std::vector<double> ranks;
   for (; !links.empty(); links = links.subspan(std::min(at_once, links.size()))) {
-    const detail::ranked_chunk chunk(links.first(std::min(at_once, links.size())));
+    const auto chunk = links.first(std::min(at_once, links.size()));
     std::vector<global_index> ids;
-    for (const io::edge& e : chunk.links) ids.push_back(e.source);
+    for (const io::edge& e : chunk) ids.push_back(e.source);
     const matrix_shape shape{static_cast<global_index>(ids.size()), h.shape().cols};
     dense<T, replicated, Device> sources(m, shape);  // (c, k)
     auto here = dense<T, vertex_rows, Device>::view(alone, shape, sources.values());
@@ -182,10 +167,10 @@ std::vector<double> full_ranks(const link_decoder<T, Device>& decoder, const den
     const std::vector<T> block = detail::block_in_host_memory(scores);
     std::vector<T> of_links(ids.size(), T(0));
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (const global_index v = chunk.links[i].target; mine.contains(v))
+      if (const global_index v = chunk[i].target; mine.contains(v))
         of_links[i] = block[static_cast<std::size_t>(v - mine.begin) * ids.size() + i];
     m.world().all_reduce(of_links);
-    std::vector<global_index> counts = chunk.counts(known, mine, block, of_links);
+    std::vector<global_index> counts = detail::counts_above(chunk, known, mine, block, of_links);
     m.world().all_reduce(counts);
     for (std::size_t i = 0; i < ids.size(); ++i)
       ranks.push_back(1 + static_cast<double>(counts[i]) + static_cast<double>(counts[ids.size() + i]) / 2);

@@ -4,12 +4,14 @@
 
 #include <memory>
 
+#include "partita/train/link_trainer.hpp"
 #include "partita/train/mini_batch_trainer.hpp"
 #include "partita/train/pipeline_trainer.hpp"
 
 namespace partita::nn {
 
-/// Training of the model named by `options` on the whole graph, in mini-batches or over stages, as these say.
+/// Training of the model named by `options` on the whole graph, in mini-batches or over stages, as these say;
+/// on the whole graph for its links, where these are the task of the data.
 /// `p`: the policy; of mini-batches, that of the evaluation on the whole graph. `inside`: the mesh of a stage
 /// where there are stages; m is used for its ranks then. `data` must outlive it. Collective over the mesh,
 /// with the same data on every rank. What travels and exceptions: see trainer, mini_batch_trainer and
@@ -18,6 +20,10 @@ template <class T, class Device>
 std::unique_ptr<training<T, Device>> make_training(const mesh<Device>& m, const io::dataset& data,
                                                    const training_options& options, const policy& p,
                                                    mesh_shape inside = {}) {
+  if (data.task == io::task::links) {
+    require_mesh(p, m.shape(), m.size());
+    return std::make_unique<link_trainer<T, Device>>(m, data, options, p);
+  }
   if (options.pipeline.stages > 0)
     return std::make_unique<pipeline_trainer<T, Device>>(m, data, options, p, inside);
   require_mesh(p, m.shape(), m.size());

@@ -124,9 +124,10 @@ io::tensor_metadata metadata_of(training_options o, const io::dataset& data) {
                             {"classes", std::to_string(data.classes)},
                             {"precision", sizeof(T) == 8 ? "f64" : "f32"},
                             {"data", detail::as_utf8(data.name)}};
-  if (data.task != io::task::classes) found["task"] = data.task == io::task::values ? "values" : "labels";
+  if (data.task != io::task::classes) found["task"] = detail::word_of(data.task);
   for (const field& f : fields)
-    if (f.kept == field_kept::by_models) found[detail::model_key(f)] = text_of(f, o);
+    if (f.kept == field_kept::by_models && f.mode.refusal(o).empty())
+      found[detail::model_key(f)] = text_of(f, o);
   return found;
 }
 
@@ -160,7 +161,8 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
   saved_model m;
   for (const field& f : fields) {
     const std::string key = detail::model_key(f);
-    if (f.kept != field_kept::by_models || (key == "self_loops" && !from.has(key))) continue;
+    const bool optional = key == "self_loops" || !f.mode.refusal({}).empty();
+    if (f.kept != field_kept::by_models || (optional && !from.has(key))) continue;
     from.require(take(f, m.options, from.text(key)), key);
   }
   from.require(m.options.hops <= most_hops, "hops");
@@ -170,7 +172,8 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
   from.require(m.precision == "f32" || m.precision == "f64", "precision");
   m.data = from.text("data");
   if (from.has("task")) m.task = from.text("task");
-  from.require(m.task.empty() || m.task == "labels" || m.task == "values", "task");
+  from.require(m.task.empty() || m.task == "labels" || m.task == "values" || m.task == "links", "task");
+  if (m.task == "links") m.options.links.width = m.classes;
   detail::require_weights(file, m);
   return m;
 }

@@ -34,6 +34,7 @@ class objective {
   objective(const mesh<Device>& m, const io::dataset& data, const training_options& options,
             const blocking& rows)
       : objective(m, data, options, rows, true, [](global_index v) { return v; }) {
+    if (task_ == io::task::links) return;  // the loss is one of pairs
     if (counted(io::split_part::train) == 0)
       base::throw_error<input_error>({data.name, ": the training set is empty"});
     if (weight_ == 0)
@@ -142,8 +143,10 @@ class objective {
       : task_(data.task),
         error_(options.error),
         huber_delta_(options.huber_delta),
-        scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
+        scratch_(m, rows,
+                 blocking::even(task_ == io::task::links ? 0 : data.classes, m.shape(), nesting::cols)) {
     require_loss(data, options);
+    if (task_ == io::task::links) return;
     for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test})
       make_targets(m, data, part, vertex_of);
     make_weight(m, data, options, whole, vertex_of);

@@ -16,6 +16,7 @@
 #include "partita/graph/matrix_options.hpp"
 #include "partita/nn/builder.hpp"
 #include "partita/nn/learning_rate.hpp"
+#include "partita/nn/link_decoder.hpp"
 #include "partita/nn/optimizer.hpp"
 #include "partita/sampling/placement.hpp"
 #include "partita/train/task_scores.hpp"
@@ -106,6 +107,21 @@ struct pipeline_options {
 /// The error whose mean is the loss of values; see algebra::squared_error, absolute_error and huber_error.
 enum class value_error : std::uint8_t { squared, absolute, huber };
 
+/// The loss of links and negatives; see algebra::logistic_pair_loss and margin_pair_loss.
+enum class link_loss : std::uint8_t { bce, margin };
+
+/// Predicting links instead of something of vertices.
+struct link_options {
+  global_index width = 0;  ///< columns of the rows that a model makes for the decoder; 0: not links
+  link_decoding decoder = link_decoding::dot;
+  int negatives = 1;  ///< drawn for each link in each epoch
+  link_loss loss = link_loss::bce;
+  double margin = 1;
+  int hits = 10;  ///< K of Hits@K
+  std::vector<double> held_out = {0.05,
+                                  0.1};  ///< shares of validation and test links; see graph::split_links
+};
+
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
   std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn, rgcn, rgat
@@ -160,6 +176,7 @@ struct training_options {
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
   pipeline_options pipeline = {};
+  link_options links = {};
   std::map<std::string, double, std::less<>> own = {};  ///< options that the library does not know, by name
 
   operator graph::matrix_options() const { return {blocks, block_sizes, loops, epsilon, symmetric}; }
@@ -204,7 +221,7 @@ struct pipeline_comparison {
 struct epoch_report {
   int epoch = 0;  ///< from 1
   double loss = 0;
-  /// Micro-F1 of labels, R^2 of values; not a number for a part of the split without vertices.
+  /// Micro-F1 of labels, R^2 of values, MRR of links; not a number for a part of the split without vertices.
   double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
   double seconds = 0;  ///< of the training step, on the slowest rank
   std::optional<pipeline_comparison> comparison = {};

@@ -64,6 +64,11 @@ inline void broadcast_reports(const communicator& world, std::vector<epoch_repor
   }
 }
 
+/// Whether it counts as training: evaluation does not, nor does making the matrices of an epoch's pairs.
+inline bool is_of_step(const comm::ledger_entry& entry) {
+  return entry.phase != "evaluation" && entry.phase != "distribute";
+}
+
 }  // namespace detail
 
 /// The ledger entries of all ranks, summed by phase, operation and axis. Collective.

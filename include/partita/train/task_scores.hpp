@@ -17,8 +17,14 @@ namespace detail {
 inline constexpr double no_score = std::numeric_limits<double>::quiet_NaN();
 
 constexpr const char* name_of(io::task task) {
-  return task == io::task::classes ? "classes" : task == io::task::labels ? "several labels" : "values";
+  using enum io::task;
+  return task == classes  ? "classes"
+         : task == labels ? "several labels"
+         : task == values ? "values"
+                          : "links";
 }
+/// As options and files have it.
+constexpr const char* word_of(io::task task) { return task == io::task::labels ? "labels" : name_of(task); }
 
 /// 1 for a true positive, z > 0 where the target is 1, or, of mistakes, for a false positive or negative.
 /// Targets of vertices that are not counted are -1.
@@ -88,11 +94,12 @@ struct score_counts {
 /// Scores over one part of the split. What the task does not have is not a number, and so is all where the
 /// part has no vertex.
 struct part_scores {
-  double score = detail::no_score;             ///< accuracy, micro-F1 or R^2
+  double score = detail::no_score;             ///< accuracy, micro-F1, R^2 or MRR
   double macro_f1 = detail::no_score;          ///< of classes
   double roc_auc = detail::no_score;           ///< of labels: see algebra::area_under_roc
   double root_mean_square = detail::no_score;  ///< of values: of the errors
   double mean_absolute = detail::no_score;     ///< of values
+  double hits = detail::no_score;              ///< of links: Hits@K, see link_options
   std::vector<double> confusion = {};          ///< of classes: [label * C + predicted]
 };
 

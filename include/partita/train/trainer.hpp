@@ -16,13 +16,15 @@ namespace partita::nn {
 /// Trains one model on a whole graph. Collective over the mesh, with the same data on every rank: constructor
 /// and members.
 template <class T, class Device>
-class trainer final : public training<T, Device> {
+class trainer : public training<T, Device> {
   using above = training<T, Device>;
   using above::embedding_optimizer_;
-  using above::mesh_;
   using above::optimizer_;
-  using above::options_;
   using above::rate_;
+
+ protected:
+  using above::mesh_;
+  using above::options_;
 
  public:
   /// The vertices have the model's row blocking. Uses epochs, learning_rate, raw_features and embedding (with
@@ -47,6 +49,7 @@ class trainer final : public training<T, Device> {
   double step(int number);
 
   nn::model<T, Device>& model() { return model_; }
+  const nn::model<T, Device>& model() const { return model_; }
   nn::parameters<T, Device>& parameters() override { return model_.parameters(); }
   model_outputs<T> outputs(bool with_hidden) override {
     const auto& logits = evaluate();  // (n, classes)
@@ -92,6 +95,15 @@ class trainer final : public training<T, Device> {
     return net.predicted() + algebra::predicted_sum<double>(m, 1);  // of the loss
   }
 
+ protected:
+  /// The loss of a step, and its gradient.
+  virtual double loss(int, const dense<T, vertex_rows, Device>& logits,
+                      dense<T, vertex_rows, Device>& gradient) {
+    return objective_.loss(logits, gradient);
+  }
+  /// Writes the gradients of parameters that are not the model's own.
+  virtual void add_gradients() {}
+
  private:
   double train_epoch(epoch_report& report) override {
     return this->timed([&] { report.loss = step(report.epoch); });
@@ -117,7 +129,7 @@ double trainer<T, Device>::step(int number) {
     const comm::phase_scope phase(mesh_.ledger(), "forward");
     const auto& logits =
         model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
-    loss = objective_.loss(logits, gradient_);
+    loss = this->loss(number, logits, gradient_);
   }
   auto* const x = embedding();
   if (x != nullptr && !embedding_gradient_)
@@ -125,6 +137,7 @@ double trainer<T, Device>::step(int number) {
   {
     const comm::phase_scope phase(mesh_.ledger(), "backward");
     model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
+    add_gradients();
   }
   this->move_parameters();
   if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);

@@ -82,7 +82,7 @@ class training {
         embedding_optimizer_(options.learning_rate),
         rate_(options.learning_rate, schedule_of(options)) {
     detail::require_training(options);
-    if (options.patience > 0 &&
+    if (options.patience > 0 && data.validation_links.empty() &&
         std::ranges::find(data.split, static_cast<std::uint8_t>(io::split_part::validation)) ==
             data.split.end())
       base::throw_error<input_error>({name_, ": patience needs vertices for validation, and there are none"});
@@ -370,7 +370,7 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
     ends = e == options_.epochs || result.stopped || result.out_of_patience;
     if (ends) {
       last = m.ledger().entries();
-      step = m.ledger().total([](const comm::ledger_entry& entry) { return entry.phase != "evaluation"; });
+      step = m.ledger().total(detail::is_of_step);
     }
     if (how.save && (ends || e % how.every == 0)) {
       const comm::phase_scope phase(m.ledger(), "checkpoint");
