@@ -96,7 +96,7 @@ struct row_gradients {
       const T of_message = scale * gradient[j];
       of_target[j] += of_message * m.slope[0];
       of_value[j] = of_message * m.slope[1];
-      for (std::size_t k = 0; k < count; ++k) of_parameters[k][j] += of_message * m.slope[2 + k];
+      for (std::size_t k = 0; k != count; ++k) of_parameters[k][j] += of_message * m.slope[2 + k];
     }
   }
 };

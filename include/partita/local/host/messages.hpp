@@ -41,7 +41,7 @@ struct operands {
   /// The parameters of column j, and as inputs of derivatives from the first-th on.
   numbers parameter(local_index j) const {
     numbers p{};
-    for (std::size_t k = 0; k < parameters; ++k) p[k] = of.parameters(static_cast<local_index>(k), j);
+    for (std::size_t k = 0; k != parameters; ++k) p[k] = of.parameters(static_cast<local_index>(k), j);
     return p;
   }
   /// Asks for the columns of x that an entry needs a little later.
@@ -189,7 +189,7 @@ inline void require(const char* name, const device_queue<host>& q, const operand
   };
   check("sources", p.of.sources, {pattern.cols, width});
   if (p.takes_targets) check("targets", p.of.targets, {pattern.rows, width});
-  if (p.parameters > 0) check("parameters", p.of.parameters, {global_index{p.parameters}, width});
+  if (p.parameters > 0) check("parameters", p.of.parameters, {static_cast<global_index>(p.parameters), width});
   if (p.of.slice.heads > 0) local::require_heads(name, p.of.slice, width);
 }
 
