@@ -136,10 +136,15 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
   if (reads_features && !t.raw_features && data.vertex_features.has_negative())
     notes.push_back("some features are negative, so features are not divided by their row sums");
   if (!data.edge_weights.empty() && !uses_weights(t))
-    notes.push_back(t.model == "gat"
-                        ? "gat does not use edge weights: its coefficients are computed from features, and "
-                          "every edge counts once"
-                        : "sage with --aggregation max does not use edge weights: every edge counts once");
+    notes.push_back(
+        t.model == "gat" ? "gat does not use edge weights: its coefficients are computed from features, and "
+                           "every edge counts once"
+        : t.model == "sage" ? "sage with --aggregation max does not use edge weights: every edge counts once"
+                            : t.model + " does not use edge weights: every edge counts once");
+  if (const nn::model_row* const row = find_row(t);
+      data.edge_features.cols > 0 && row != nullptr && !row->reads_edge_vectors)
+    notes.push_back(fmt::format("{} does not use the {} features of edges; {} do", t.model,
+                                data.edge_features.cols, models_that(&nn::model_row::reads_edge_vectors)));
   if (const global_index loops = reads(t, "self-loops") ? loops_of(world, data) : 0;
       loops > 0 && t.loops == partita::graph::self_loops::sum)
     notes.push_back(fmt::format(

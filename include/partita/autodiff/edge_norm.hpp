@@ -2,26 +2,13 @@
 #pragma once
 /// Layer normalisation of the rows of an edge matrix, on variables.
 
-#include <cmath>
-
+#include "partita/algebra/edge_broadcasts.hpp"
+#include "partita/autodiff/broadcasts.hpp"
 #include "partita/autodiff/edges.hpp"
 
 namespace partita::autodiff {
 
 namespace detail {
-
-/// x - part * (sum of the row).
-template <class T>
-struct edge_less_share {
-  T part;
-  constexpr T operator()(T x, T sum) const { return x - part * sum; }
-};
-/// 1 / sqrt(squares part + epsilon).
-template <class T>
-struct edge_inverse_deviation {
-  T part, epsilon;
-  constexpr T operator()(T squares) const { return T(1) / std::sqrt(squares * part + epsilon); }
-};
 
 /// Y = gamma * N, N = (X - mean) / sqrt(var + epsilon).
 template <class T, class Device>
@@ -31,7 +18,7 @@ class edge_norm_node final : public node<T, Device> {
 
  public:
   edge_norm_node(std::vector<typename base::slot*> from, typename base::slot& to, double epsilon)
-      : base(std::move(from), to), part_(T(1) / static_cast<T>(to.at.cols.size())), epsilon_(epsilon) {}
+      : base(std::move(from), to), part_(1 / static_cast<double>(to.at.cols.size())), epsilon_(epsilon) {}
 
   void settle() override {
     const auto& pattern = *this->in().pattern;
@@ -44,13 +31,14 @@ class edge_norm_node final : public node<T, Device> {
   void forward() override {
     const edges& x = this->in().value->edges();
     edges &n = *normalized_, &squares = *products_;
-    row_sums(x, *sums_);
-    with_rows(x, *sums_, n, edge_less_share<T>{part_});
+    partita::row_sums(x, *sums_);
+    partita::transform_rows(x, *sums_, n, less_share{part_});
     partita::zip(n, n, squares, std::multiplies<>{});
-    row_sums(squares, *sums_);
-    partita::transform(*sums_, *inverse_, edge_inverse_deviation<T>{part_, static_cast<T>(epsilon_)});
-    with_rows(n, *inverse_, n, std::multiplies<>{});
-    with_columns(n, this->in(1).value->whole(), this->to().value->own_edges());
+    partita::row_sums(squares, *sums_);
+    partita::transform(*sums_, *inverse_, inverse_deviation_of{part_, epsilon_});
+    partita::transform_rows(n, *inverse_, n, std::multiplies<>{});
+    partita::transform_columns(n, this->in(1).value->whole(), this->to().value->own_edges(),
+                               std::multiplies<>{});
   }
   void backward() override {
     const edges& dy = this->to().gradient->edges();
@@ -61,14 +49,14 @@ class edge_norm_node final : public node<T, Device> {
     });
     this->in().give([&](auto& d) {  // of g = gamma dY: (g - mean(g) - N mean(g N)) / sqrt(var + epsilon)
       edges& dx = d.own_edges();
-      with_columns(dy, this->in(1).value->whole(), dx);
+      partita::transform_columns(dy, this->in(1).value->whole(), dx, std::multiplies<>{});
       partita::zip(dx, n, products, std::multiplies<>{});
-      row_sums(dx, *sums_);
-      with_rows(dx, *sums_, dx, edge_less_share<T>{part_});
-      row_sums(products, *sums_);
-      with_rows(n, *sums_, products, std::multiplies<>{});
-      partita::zip(dx, products, dx, edge_less_share<T>{part_});
-      with_rows(dx, *inverse_, dx, std::multiplies<>{});
+      partita::row_sums(dx, *sums_);
+      partita::transform_rows(dx, *sums_, dx, less_share{part_});
+      partita::row_sums(products, *sums_);
+      partita::transform_rows(n, *sums_, products, std::multiplies<>{});
+      partita::zip(dx, products, dx, less_share{part_});
+      partita::transform_rows(dx, *inverse_, dx, std::multiplies<>{});
     });
   }
   traffic predicted_backward() const override {
@@ -78,35 +66,7 @@ class edge_norm_node final : public node<T, Device> {
   bool keeps_output() const override { return false; }
 
  private:
-  static void row_sums(const edges& x, edges& sums) {
-    algebra::detail::for_entry_rows(
-        [&](auto rows, auto to) { local::chunked::row_sums(x.mesh().queue(), rows, to.data); }, x, sums);
-  }
-  /// y = f(x, the number of its row in r); y may be x.
-  template <class Function>
-  static void with_rows(const edges& x, const edges& r, edges& y, Function f) {
-    const auto& q = x.mesh().queue();
-    algebra::detail::for_entry_rows(
-        [&](auto from, auto values, auto to) {
-          local::by_rows(
-              q,
-              [&](local_index, matrix_view<const T> in, matrix_view<const T> of_rows, matrix_view<T> out) {
-                transform_indexed(q, algebra::detail::with_row_value<Function, T>{f, of_rows.data}, in, out);
-              },
-              local::reads(from), local::reads(values), local::writes(to));
-        },
-        x, r, y);
-  }
-  /// y = c x, c a number for each column.
-  static void with_columns(const edges& x, const dense<T, replicated, Device>& c, edges& y) {
-    const algebra::detail::with_column_value<std::multiplies<>, T> of_column{{}, c.local().data};
-    algebra::detail::for_entry_rows(
-        [&](auto from, auto to) { local::chunked::transform_indexed(x.mesh().queue(), of_column, from, to); },
-        x, y);
-  }
-
-  T part_;
-  double epsilon_;
+  double part_, epsilon_;
   std::optional<edges> normalized_, products_, inverse_, sums_;
 };
 
