@@ -29,9 +29,36 @@ TEST_CASE(
     const auto both = messages(a, y, e, [](auto u, auto v, auto q) { return u * v * q + u; }, {.heads = 2});
     const auto alone = messages(a, y, [](auto u, auto q) { return u * u * q; },
                                 {.reduction = algebra::message_reduction::mean});
-    const auto others = messages(a, t.constant(fixed), y, t.constant(constant),
+    const auto others = messages(a, t.constant(fixed), {.targets = y, .edges = t.constant(constant)},
                                  [](auto u, auto v, auto q) { return u * v + q; });
     const auto loss = sum(redistribute(both * alone + others, vertex_rows));
+    check_tape(t, loss, x, h, w, weight);
+    check_edge_gradient(t, loss, given, e, sparse_entries({n, n}, 3));
+  });
+}
+
+TEST_CASE("messages and scores with parameters, and maxima") {
+  on_patterns(n, [](const host_pattern& a) {
+    const auto& m = a.mesh();
+    auto x = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j); });
+    auto w = generate<replicated, double>(m, {2, f}, [](auto i, auto j) { return element(i, j + 3); });
+    host_edges given(a, 2);
+    fill_edges(given, edge_entry);
+    host_tape t(m);
+    const auto h = t.input(x), weight = t.parameter(w);
+    const auto y = redistribute(h, *a.operand_layout());
+    const auto e = t.input(given);
+    const auto largest = messages(a, y, {.edges = e, .parameters = weight},
+                                  algebra::with_parameters<2>([](auto u, auto v, auto q, const auto& p) {
+                                    return p[0] * u + p[1] * v * q;
+                                  }),
+                                  {.heads = 2, .reduction = algebra::message_reduction::max});
+    const auto s = message_scores(a, y, {.targets = y, .edges = e, .parameters = weight},
+                                  algebra::with_parameters<2>([](auto u, auto v, auto q, const auto& p) {
+                                    return p[0] * u * v + p[1] * q;
+                                  }),
+                                  {.heads = 4});
+    const auto loss = sum(redistribute(largest, vertex_rows) * scatter_targets(s));
     check_tape(t, loss, x, h, w, weight);
     check_edge_gradient(t, loss, given, e, sparse_entries({n, n}, 3));
   });

@@ -55,6 +55,44 @@ host_model appnp(const host_matrix& a, const nn::model_options& options) {
           })};
 }
 
+struct leaky {
+  template <class X>
+  constexpr X operator()(const X& s) const {
+    return s > X(0) ? s : X(0.2) * s;
+  }
+};
+/// a_src . x_u + a_dst . x_v.
+struct dots_at_ends {
+  static constexpr int parameters = 2;
+  template <class X>
+  constexpr X operator()(const X& u, const X& v, const X&, const auto& p) const {
+    return p[0] * u + p[1] * v;
+  }
+};
+/// Two heads side by side, then one; elu in between.
+host_model gat(const host_matrix& a, const nn::model_options& options) {
+  const host_builder b(a, options);
+  return {b, nn::chain<nn::elu>(
+                 b, {f, 2 * hidden, classes}, [&](std::size_t l, auto in, auto out, const auto& with) {
+                   return nn::recorded(with, in, [&](auto& make, auto h) {
+                     const local_index heads = l == 0 ? 2 : 1;
+                     const auto w = make.glorot("W", {in, out}), vectors = make.filled("a", {2, out}),
+                                bias = make.filled("b", {1, out});
+                     const auto x = redistribute(gemm(h, w), a.operand_layout().value_or(vertex_rows));
+                     const auto s = message_scores(a, x, {.targets = x, .parameters = vectors},
+                                                   dots_at_ends{}, {.heads = heads});
+                     const auto alpha = make.dropout(edge_softmax(transform(s, leaky{})), options.dropout);
+                     return add_row(bias, redistribute(spmm(alpha, x), vertex_rows));
+                   });
+                 })};
+}
+/// With the numbers of other.
+host_model starting_as(host_model model, host_model&& other) {
+  const auto from = other.parameters().values().values();
+  std::ranges::copy(from, model.parameters().values().values().begin());
+  return model;
+}
+
 /// The losses of some epochs; what each receives is what is predicted.
 std::vector<double> losses(host_model model, const rows_matrix& x,
                            const algebra::vertex_labels<host>& labels) {
@@ -103,6 +141,29 @@ TEST_CASE("gcn, sage and appnp, forward only, under every policy") {
                    losses(nn::appnp(a, widths, 3, 0.1, plain), x, labels));
         CHECK(gcn(a, plain).predicted() == nn::convolutions<nn::gcn_conv>(a, widths, plain).predicted());
         CHECK(sage(a, plain).predicted() == nn::convolutions<nn::sage_conv>(a, widths, plain).predicted());
+      });
+}
+
+TEST_CASE("gat as a composition of verbs on edges, under every policy") {
+  for (const int ranks : {1, 2, 3, 6, 9})
+    for (const policy& p : named_policies)
+      on_threads(ranks, [&](const communicator& world) {
+        const mesh<host> m(world, default_mesh(p, ranks));
+        std::vector<triplet<double>> mine;
+        if (world.rank() == 0)
+          for (global_index v = 0; v < n; ++v)
+            for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 3) % n, 1});
+        const host_matrix a = distribute(m, p, {n, n}, mine);
+        const auto x = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j); });
+        const algebra::vertex_labels<host> labels(m, x.row_blocking(), [](auto v) { return v % 4 - 1; });
+        for (const double rate : {0.0, 0.25}) {
+          const nn::model_options options{.seed = 3, .dropout = rate};
+          const auto with_backward = [&] {
+            return nn::gat(nn::graph_of_layers<double, host>(a), widths, 2, 1, host_builder(a, options));
+          };
+          check_same(losses(starting_as(gat(a, options), with_backward()), x, labels),
+                     losses(with_backward(), x, labels));
+        }
       });
 }
 

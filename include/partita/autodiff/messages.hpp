@@ -1,99 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Messages with a function of one's own, on variables.
+/// Messages, and scores of edges, with a function of one's own, on variables.
 
+#include "partita/algebra/message_scores.hpp"
 #include "partita/algebra/messages.hpp"
 #include "partita/autodiff/tape.hpp"
 
 namespace partita::autodiff {
 
+/// What messages are made of beside the rows of the sources; without targets, the sources are these, too.
+template <class T, class Device>
+struct message_inputs {
+  std::optional<variable<T, Device>> targets = {};
+  std::optional<edge_variable<T, Device>> edges = {};
+  std::optional<variable<T, Device>> parameters = {};  ///< replicated; see algebra::with_parameters
+};
+
 namespace detail {
 
-/// Z of a message_plan, of sources, of targets if these are others, and of an edge matrix if there is one.
-template <class T, class Device, class Function>
+/// The result of a message_plan or a message_scores_plan.
+template <class T, class Device, class Plan, class Form>
 class message_node final : public node<T, Device> {
   using base = node<T, Device>;
   using typename base::slot;
 
  public:
-  message_node(std::vector<slot*> from, slot& to, const sparse<T, dynamic_layout, Device>& pattern,
-               Function f, const algebra::message_options& options)
+  /// Which of `from`, behind the sources, are there.
+  struct parts {
+    explicit parts(const message_inputs<T, Device>& with)
+        : targets(with.targets.has_value()),
+          edges(with.edges.has_value()),
+          parameters(with.parameters.has_value()) {}
+    bool targets, edges, parameters;
+  };
+
+  template <class Function, class Options>
+  message_node(std::vector<slot*> from, slot& to, const sparse<T, dynamic_layout, Device>& pattern, parts has,
+               Function f, const Options& options)
       : base(std::move(from), to),
-        plan_(pattern, to.at.layout, to.at.cols, std::move(f), options),
-        edges_(this->from().back()->pattern ? this->from().back() : nullptr) {}
+        plan_(pattern, this->in().at.layout, this->in().at.cols, std::move(f), options),
+        targets_(has.targets ? &this->in(1) : &this->in()),
+        edges_(has.edges ? &this->in(has.targets ? 2 : 1) : nullptr),
+        parameters_(has.parameters ? this->from().back() : nullptr) {}
 
   void settle() override {
-    if (!sources().needs_gradient) unwanted_sources_.allocate(sources().at);
-    if (!targets().needs_gradient) unwanted_targets_.allocate(targets().at);
+    if (!this->in().needs_gradient) unwanted_.allocate(this->in().at);
+    if (!targets_->needs_gradient) unwanted_of_targets_.allocate(targets_->at);
   }
   void forward() override {
-    plan_.forward(sources().value->any(), targets().value->any(), values(), this->to().value->any());
+    plan_.forward(this->in().value->any(), targets_->value->any(), edges_ ? &edges_->value->edges() : nullptr,
+                  Form::write(*this->to().value), parameters_ ? &parameters_->value->whole() : nullptr);
   }
   void backward() override {
-    const bool of_edges = edges_ != nullptr && edges_->needs_gradient;
-    plan_.backward(sources().value->any(), targets().value->any(), values(), this->to().gradient->any(),
-                   sum_of(sources(), unwanted_sources_), sum_of(targets(), unwanted_targets_),
-                   of_edges ? &edges_->sum().own_edges() : nullptr);
+    plan_.backward_part(this->in().value->any(), targets_->value->any(),
+                        edges_ ? &edges_->value->edges() : nullptr, Form::read(*this->to().gradient),
+                        sum_of(this->in(), unwanted_), sum_of(*targets_, unwanted_of_targets_),
+                        needs(edges_) ? &edges_->sum().own_edges() : nullptr,
+                        parameters_ ? &parameters_->value->whole() : nullptr,
+                        needs(parameters_) ? &parameters_->sum().whole() : nullptr);
   }
   traffic predicted_forward() const override { return plan_.predicted_forward(); }
   traffic predicted_backward() const override {
-    return plan_.predicted_backward(edges_ != nullptr && edges_->needs_gradient);
+    return plan_.predicted_backward(needs(edges_), needs(parameters_) && this->in().at.mesh.reproducible());
   }
   bool keeps_output() const override { return false; }
 
  private:
-  slot& sources() const { return this->in(); }
-  slot& targets() const {
-    slot& second = this->in(this->from().size() > 1 ? 1 : 0);
-    return &second == edges_ ? sources() : second;
-  }
-  const edge_matrix<T, Device>* values() const {
-    return edges_ == nullptr ? nullptr : &edges_->value->edges();
-  }
+  static bool needs(const slot* x) { return x != nullptr && x->needs_gradient; }
   static dense<T, dynamic_layout, Device>& sum_of(slot& x, matrix_views<T, Device>& unwanted) {
     return x.needs_gradient ? x.sum().any() : unwanted.any();
   }
 
-  algebra::message_plan<T, Device, Function> plan_;
-  slot* edges_;
-  matrix_views<T, Device> unwanted_sources_, unwanted_targets_;
+  Plan plan_;
+  slot *targets_, *edges_, *parameters_;
+  matrix_views<T, Device> unwanted_, unwanted_of_targets_;  ///< gradients
 };
 
-template <class T, class Device, class Function>
-variable<T, Device> record_messages(const sparse<T, dynamic_layout, Device>& pattern,
-                                    const std::vector<variable<T, Device>>& from, Function f,
-                                    const algebra::message_options& options) {
-  const variable<T, Device>& x = from.front();
-  return x.on().template record<message_node<T, Device, Function>>(
-      {x.on().mesh(), x.layout(), pattern.row_blocking(), x.col_blocking()}, from, false, pattern,
-      std::move(f), options);
+template <class T, class Device>
+std::vector<variable<T, Device>> all_of(variable<T, Device> sources, const message_inputs<T, Device>& with) {
+  std::vector<variable<T, Device>> all{sources};
+  if (with.targets) all.push_back(*with.targets);
+  if (with.edges) all.push_back(with.edges->recorded());
+  if (with.parameters) all.push_back(*with.parameters);
+  return all;
 }
 
 }  // namespace detail
 
-/// Z(v, j) = the sum, or the mean, over the entries (v, u) of the pattern, of f(X(u, j), X(v, j), e(v, u,
-/// head of j)), of a function of generic arithmetic; see algebra::message_plan. The messages are not stored.
-/// Adjoints, of X as source and as target and of e, follow from f. Collective over the mesh. What travels:
-/// see there, in each direction.
+/// Z(v, j) = the sum, the mean, the maximum or the minimum, over the entries (v, u) of the pattern, of f(X(u,
+/// j), T(v, j), e(v, u, head of j), P(., j)), f a function of generic arithmetic that takes what is there;
+/// see algebra::message_plan. The messages are not stored. Adjoints, of X, T, e and P, follow from f.
+/// Collective over the mesh. What travels: see there, in each direction.
 template <class T, class Device, class Function>
 variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern,
-                             variable<T, Device> x, edge_variable<T, Device> e, Function f,
+                             variable<T, Device> x,
+                             const std::type_identity_t<message_inputs<T, Device>>& with, Function f,
                              const algebra::message_options& options = {}) {
-  return detail::record_messages<T, Device>(pattern, {x, e.recorded()}, std::move(f), options);
+  using plan = algebra::message_plan<T, Device, Function>;
+  using node = detail::message_node<T, Device, plan, detail::whole_matrix>;
+  return x.on().template record<node>({x.on().mesh(), x.layout(), pattern.row_blocking(), x.col_blocking()},
+                                      detail::all_of(x, with), false, pattern, typename node::parts(with),
+                                      std::move(f), options);
 }
-/// The same without an edge matrix, or with targets of their own.
+/// The same of X at both ends, without edges or with an edge variable.
 template <class T, class Device, class Function>
 variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern,
                              variable<T, Device> x, Function f,
                              const algebra::message_options& options = {}) {
-  return detail::record_messages<T, Device>(pattern, {x}, std::move(f), options);
+  return messages(pattern, x, {}, std::move(f), options);
 }
 template <class T, class Device, class Function>
 variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern,
-                             variable<T, Device> sources, variable<T, Device> targets,
-                             edge_variable<T, Device> e, Function f,
+                             variable<T, Device> x, edge_variable<T, Device> e, Function f,
                              const algebra::message_options& options = {}) {
-  return detail::record_messages<T, Device>(pattern, {sources, targets, e.recorded()}, std::move(f), options);
+  return messages(pattern, x, {.edges = e}, std::move(f), options);
+}
+
+/// s(v, u, h) = the sum over the columns j of head h of f(X(u, j), T(v, j), e(v, u, head of j), P(., j)), see
+/// algebra::message_scores_plan; e may have other columns than s. Adjoints follow from f. Collective over the
+/// mesh. What travels: see there, in each direction.
+template <class T, class Device, class Function>
+edge_variable<T, Device> message_scores(
+    const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern, variable<T, Device> x,
+    const std::type_identity_t<message_inputs<T, Device>>& with, Function f,
+    algebra::message_scores_options options = {}) {
+  using plan = algebra::message_scores_plan<T, Device, Function>;
+  using node = detail::message_node<T, Device, plan, detail::whole_edges>;
+  if (with.edges) options.edge_columns = with.edges->columns();
+  return x.on().template record<node>(pattern.stored_for("message_scores"), options.heads,
+                                      detail::all_of(x, with), false, pattern, typename node::parts(with),
+                                      std::move(f), options);
 }
 
 }  // namespace partita::autodiff

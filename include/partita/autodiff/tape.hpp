@@ -61,6 +61,11 @@ class tape {
   /// As constant and input of an edge matrix with all columns.
   edge_variable constant(const edges& e) { return seen(e, false); }
   edge_variable constant(const edges&&) = delete;
+  /// One that the tape shares.
+  edge_variable constant(std::shared_ptr<const edges> e) {
+    shared_.push_back(e);
+    return constant(*e);
+  }
   edge_variable input(const edges& e) { return seen(e, true); }
   edge_variable input(const edges&&) = delete;
   /// A replicated matrix to be learned, the same variable in each call; its gradient is gradient(), summed
@@ -372,6 +377,7 @@ class tape {
   std::vector<std::unique_ptr<detail::node<T, Device>>> nodes_;
   std::vector<slot*> own_;  ///< the parameters whose gradients the tape sums
   buffer<T, Device> gradients_;
+  std::vector<std::shared_ptr<const edges>> shared_;  ///< constants
   bool settled_ = false, fixed_computed_ = false;
 };
 

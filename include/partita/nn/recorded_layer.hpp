@@ -2,7 +2,7 @@
 #pragma once
 /// Layers written forward only: a function of verbs on variables, whose backward a tape derives.
 
-#include "partita/autodiff/edges.hpp"
+#include "partita/autodiff/edge_products.hpp"
 #include "partita/autodiff/elementwise.hpp"
 #include "partita/autodiff/messages.hpp"
 #include "partita/autodiff/products.hpp"
@@ -50,12 +50,14 @@ class recorder {
   variable dropout(variable x, double rate) const {
     return autodiff::dropout(x, rate, {builder_->options().seed, 0, builder_->next_dropout()});
   }
+  /// That of an edge matrix is numbered among attentions.
   edge_variable dropout(edge_variable e, double rate) const {
-    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_dropout()});
+    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_attention()});
   }
-  /// Features of edges, say. e must outlive the layer.
-  edge_variable constant(const edge_matrix<T, Device>& e) const { return tape_->constant(e); }
-  edge_variable constant(const edge_matrix<T, Device>&&) const = delete;
+  /// Features of edges, say, which the layer shares.
+  edge_variable constant(std::shared_ptr<const edge_matrix<T, Device>> e) const {
+    return tape_->constant(std::move(e));
+  }
   const model_options& options() const { return builder_->options(); }
 
  private:
