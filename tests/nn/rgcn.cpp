@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "partita/algebra/reproducible.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/layers.hpp"
 
@@ -57,20 +58,18 @@ TEST_CASE("every order gives the same, with gradients, on every policy") {
     });
 }
 
-/// Rows of X that ranks other than their owner read under relation r, and under any (-1), the most of a rank.
-global_index most_needed(const host_mesh& m, const io::dataset& data, global_index r, bool backward) {
-  const blocking rows = blocking::even(n, m.shape(), nesting::rows);
-  const interval mine = rows.block(partition::every_axis, m.at());
-  std::set<global_index> needed;
-  for (std::size_t e = 0; e < data.edges.size(); ++e) {
-    const auto [source, target] = data.edges[e];
-    const global_index reads = backward ? source : target, from = backward ? target : source;
-    if ((r < 0 || data.edge_types[e] == r) && mine.contains(reads) && !mine.contains(from)) needed.insert(from);
-  }
-  return m.world().all_reduce(std::ssize(needed), reduction::max);
+/// Rows of H that are another rank's and that this one reads under relation r, or under any (-1).
+global_index needed(const host_mesh& m, const io::dataset& data, global_index r) {
+  const interval mine = blocking::even(n, m.shape(), nesting::rows).block(partition::every_axis, m.at());
+  std::set<global_index> found;
+  for (std::size_t e = 0; e < data.edges.size(); ++e)
+    if ((r < 0 || data.edge_types[e] == r) && mine.contains(data.edges[e].target) &&
+        !mine.contains(data.edges[e].source))
+      found.insert(data.edges[e].source);
+  return std::ssize(found);
 }
 
-TEST_CASE("by rows, what travels of H travels once for all relations; of H W_r, once for each") {
+TEST_CASE("by rows, H travels once for all relations, and H W_r once for each") {
   const io::dataset data = typed_graph();
   for (const int ranks : {2, 3, 4, 5, 7, 8, 11, 13, 16})
     with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
@@ -78,17 +77,71 @@ TEST_CASE("by rows, what travels of H travels once for all relations; of H W_r, 
       const host_builder b(m, a.like().row_blocking());
       CHECK(nn::relation_words(a, relation_order::aggregate_first, in, out, b) == 0);  // H is constant
       b.filled("before", {1, 1});
-      const auto words = [&](const auto& plan) { return plan.predicted().words; };
-      const auto of = [&](const auto& matrix, global_index width) {
-        return words(spmm_plan<double, host>(matrix, vertex_rows, b.columns(width)));
+      const interval mine = a.like().row_range();
+      const global_index others = m.world().all_reduce(n - mine.size(), reduction::max);
+      const auto received = [&](const auto& matrix, global_index width) {
+        const spmm_plan<double, host> plan(matrix, vertex_rows, b.columns(width));
+        return m.world().all_reduce(plan.predicted().words, reduction::max);
       };
-      const auto union_rows = most_needed(m, data, -1, false);
-      const auto above = a.above_each_other();
-      CHECK(m.world().all_reduce(of(above, in), reduction::max) <= union_rows * in);
-      const auto every = nn::relation_words(a, nn::cheapest_order(a, in, out, b, {}), in, out, b);
-      for (const relation_order order : {relation_order::aggregate_first, relation_order::transform_first})
-        CHECK(every <= nn::relation_words(a, order, in, out, b));
+      const global_index of_all = std::min(m.world().all_reduce(needed(m, data, -1), reduction::max), others);
+      CHECK(received(a.above_each_other(), in) == of_all * in);
+      global_index of_each = 0;
+      for (global_index r = 0; r < relations; ++r) of_each += needed(m, data, r);
+      of_each = m.world().all_reduce(of_each, reduction::max);
+      CHECK(received(a.side_by_side(), out) == std::min(of_each, relations * others) * out);
     });
+}
+
+TEST_CASE("every rank receives what is predicted, and the order chosen is never above another") {
+  const io::dataset data = typed_graph();
+  const nn::relation_weights how{.bases = 2};
+  for (int ranks = 2; ranks <= 16; ++ranks)
+    for (const policy& p : named_policies)
+      with_mesh(default_mesh(p, ranks), [&](const host_mesh& m) {
+        const auto a = relations_of(m, p, data);
+        const rows_matrix h = generate<vertex_rows, double>(m, {n, in}, field(0));
+        rows_matrix dh(m, h.row_blocking(), h.col_blocking());
+        const host_builder b = in_the_middle(h);
+        const relation_order cheapest = nn::cheapest_order(a, in, out, b, how);
+        for (const relation_order order : every_order) {
+          CHECK(nn::relation_words(a, cheapest, in, out, b, how) <=
+                nn::relation_words(a, order, in, out, b, how));
+          auto layer = nn::rgcn_conv(a, in, out, b, how, order);
+          rows_matrix z = b.rows(out);
+          m.ledger().clear();
+          layer.forward(h, z, {});
+          layer.backward(h, z, &dh);
+          CHECK(m.ledger().total() == layer.predicted());
+        }
+      });
+}
+
+TEST_CASE("a reproducible mesh gives the same bits with any number of ranks") {
+  const io::dataset data = typed_graph();
+  for (const nn::relation_weights& how : {nn::relation_weights{}, {.bases = 2}, {.blocks = 2}}) {
+    std::vector<double> expected;
+    for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9})
+      for (const policy& p : {row_1d, grid_2d})
+        on_threads(ranks, [&](const communicator& world) {
+          const device_queue<host> queue;
+          const host_mesh m(world, default_mesh(p, ranks), reproducible(queue));
+          const auto a = relations_of(m, p, data);
+          const rows_matrix h = generate<vertex_rows, double>(m, {n, in}, field(0));
+          rows_matrix dh(m, h.row_blocking(), h.col_blocking());
+          const host_builder b = in_the_middle(h);
+          auto layer = nn::rgcn_conv(a, in, out, b, how);
+          rows_matrix z = b.rows(out);
+          layer.forward(h, z, {});
+          layer.backward(h, z, &dh);
+          b.parameters()->sum_gradients();
+          std::vector<double> found = collect(z);
+          for (const auto& more : {collect(dh), collect(b.parameters()->gradients())})
+            found.insert(found.end(), more.begin(), more.end());
+          if (world.rank() != 0) return;
+          if (expected.empty()) expected = found;
+          CHECK(found == expected);
+        });
+  }
 }
 
 }  // namespace test_rgcn
