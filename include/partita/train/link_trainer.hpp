@@ -90,7 +90,7 @@ class link_trainer final : public trainer<T, Device> {
     return options;
   }
 
-  double loss(int number, const matrix& h, matrix& gradient) override {
+  std::optional<double> loss_of_pairs(int number, const matrix& h, matrix& gradient) override {
     draw(number, h);
     const edge_matrix<T, Device>& scores = decoder_.forward(h);
     const auto& how = options_.links;
