@@ -32,7 +32,7 @@
 namespace {
 
 /// Every rank of `world` must call; each checks its share.
-io::dataset read(const command& c, const partita::communicator& world) {
+io::dataset load(const command& c, const partita::communicator& world) {
   if (is_built_in(c.data)) {
     refuse_if(!c.task.empty() && c.task != "classes" && c.task != "links",
               "--data karate is for --task classes and links, not {}", c.task);
@@ -45,17 +45,6 @@ io::dataset read(const command& c, const partita::communicator& world) {
   return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
                           tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
                           c.unpack_limit, task_named(c.task));
-}
-
-/// The same, with links taken out where they are to be predicted.
-io::dataset load(const command& c, const partita::communicator& world) {
-  io::dataset data = read(c, world);
-  const nn::link_options& links = c.training.links;
-  if (links.width == 0) return data;
-  return partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
-                                                       .test = links.held_out.back(),
-                                                       .columns = links.width,
-                                                       .seed = c.training.seed});
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
@@ -103,9 +92,15 @@ void take_loss(command& c, const io::dataset& data) try {
   throw usage_error(e.what());
 }
 
-/// The data, checked and in the order that is asked for. Every rank of `world` must call, see order_vertices.
+/// The data, without links where these are to be predicted, checked and in the order that is asked for. Every
+/// rank of `world` must call, see order_vertices.
 io::dataset in_order(io::dataset data, command& c, const std::optional<arrangement>& asked, int all_ranks,
                      const partita::communicator& world) {
+  if (const nn::link_options& links = c.training.links; links.width > 0)
+    data = partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
+                                                         .test = links.held_out.back(),
+                                                         .columns = links.width,
+                                                         .seed = c.training.seed});
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
   take_loss(c, data);

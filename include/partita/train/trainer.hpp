@@ -94,10 +94,10 @@ class trainer : public training<T, Device> {
   }
 
  protected:
-  /// The loss of a step, and its gradient.
-  virtual double loss(int, const dense<T, vertex_rows, Device>& logits,
-                      dense<T, vertex_rows, Device>& gradient) {
-    return objective_.loss(logits, gradient);
+  /// The loss of a step and its gradient, where it is not one of vertices.
+  virtual std::optional<double> loss_of_pairs(int, const dense<T, vertex_rows, Device>&,
+                                              dense<T, vertex_rows, Device>&) {
+    return {};
   }
   /// Writes the gradients of parameters that are not the model's own.
   virtual void add_gradients() {}
@@ -127,7 +127,8 @@ double trainer<T, Device>::step(int number) {
     const comm::phase_scope phase(mesh_.ledger(), "forward");
     const auto& logits =
         model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
-    loss = this->loss(number, logits, gradient_);
+    const std::optional<double> of_pairs = loss_of_pairs(number, logits, gradient_);
+    loss = of_pairs ? *of_pairs : objective_.loss(logits, gradient_);
   }
   auto* const x = embedding();
   if (x != nullptr && !embedding_gradient_)
