@@ -229,7 +229,7 @@ TEST_CASE("arithmetic gives the words and coefficients of every form, and choose
         least = busiest(words);
         best = {way, busiest(words + built.coefficients())};
       }
-      CHECK(algebra::detail::least_gradient(m, cost, shape.hops) == best.gradient);
+      CHECK(algebra::detail::least_work(m, {cost}, shape.hops).gradient == best.gradient);
       return best;
     };
     const choice tiled =

@@ -3,6 +3,7 @@
 /// Attention over the in-edges of every vertex, under any policy, without materialising edges x features.
 
 #include <memory>
+#include <vector>
 
 #include "partita/algebra/attention/owners.hpp"
 #include "partita/algebra/attention/tiled.hpp"
@@ -32,11 +33,9 @@ bool shares_heads(const sparse<T, dynamic_layout, Device>& a, const attention_sh
 struct attention_form {
   bool owners = false;
   coefficient_gradient gradient = coefficient_gradient::edges;  ///< rows or edges
-  global_index work = 0;  ///< words and coefficients of this rank, where they were asked for
 };
 
-/// The form on which the busiest rank has least to do, in words that it receives and coefficients that it
-/// computes. Collective over the mesh.
+/// The form that is asked for, or the one by least_work. Collective over the mesh.
 template <class T, class Device>
 attention_form choose_attention_form(const sparse<T, dynamic_layout, Device>& a,
                                      const transfer::in_edges<T, Device>& rows, const attention_shape& shape,
@@ -49,17 +48,13 @@ attention_form choose_attention_form(const sparse<T, dynamic_layout, Device>& a,
         "an attention of several hops cannot gather rows for the gradient of its coefficients: "
         "coefficient_gradient::rows is for one hop");
   if (asked == coefficient_gradient::rows || asked == coefficient_gradient::edges) return {false, asked};
-  const auto resolve = [&](const attention_cost& cost, bool owners) {
-    const coefficient_gradient gradient = least_gradient(m, cost, shape.hops);
-    return attention_form{owners, gradient, cost.words(gradient) + cost.coefficients};
-  };
-  if (asked == coefficient_gradient::owners) return resolve(cost_of_owners(rows, shape, options), true);
-  const attention_form in_layout = resolve(cost_in_layout(a, rows, shape, options), false);
-  if (!shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols))) return in_layout;
-  const attention_form of_owners = resolve(cost_of_owners(rows, shape, options), true);
-  global_index busiest[] = {in_layout.work, of_owners.work};
-  m.world().all_reduce(busiest, reduction::max);
-  return busiest[1] < busiest[0] ? of_owners : in_layout;
+  const bool only_owners = asked == coefficient_gradient::owners;
+  std::vector<attention_cost> forms;
+  if (!only_owners) forms.push_back(cost_in_layout(a, rows, shape, options));
+  if (only_owners || shares_heads(a, shape, blocking::even(shape.columns(), m.shape(), nesting::cols)))
+    forms.push_back(cost_of_owners(rows, shape, options));
+  const auto [form, gradient] = least_work(m, forms, shape.hops);
+  return {only_owners || form == 1, gradient};
 }
 
 /// The way of an attention on a device.

@@ -2,7 +2,7 @@
 #pragma once
 /// What the forms of attention cost a rank, before one of them is built.
 
-#include <array>
+#include <limits>
 #include <vector>
 
 #include "partita/algebra/coefficient_gradient.hpp"
@@ -38,14 +38,32 @@ struct attention_cost {
   }
 };
 
-/// rows or edges, whichever makes the busiest rank receive less; edges for several hops. Collective over the
-/// mesh.
+/// One of several forms, and what gives the gradient of its coefficients.
+struct attention_choice {
+  std::size_t form = 0;
+  coefficient_gradient gradient = coefficient_gradient::edges;
+};
+
+/// The form on which the busiest rank has least to do, in words that it receives and coefficients that it
+/// computes; in each, rows or edges give the gradient, whichever makes the busiest rank receive less, edges
+/// for several hops. Collective over the mesh. What travels: one all-reduce of four numbers for each form.
 template <class Device>
-coefficient_gradient least_gradient(const mesh<Device>& m, const attention_cost& cost, int hops) {
-  if (hops > 1) return coefficient_gradient::edges;
-  global_index words[] = {cost.words_by_edges, cost.words_by_rows};
-  m.world().all_reduce(words, reduction::max);
-  return words[0] <= words[1] ? coefficient_gradient::edges : coefficient_gradient::rows;
+attention_choice least_work(const mesh<Device>& m, const std::vector<attention_cost>& forms, int hops) {
+  std::vector<global_index> busiest;
+  for (const attention_cost& cost : forms)
+    for (const coefficient_gradient g : {coefficient_gradient::edges, coefficient_gradient::rows})
+      busiest.insert(busiest.end(), {cost.words(g), cost.words(g) + cost.coefficients});
+  m.world().all_reduce(busiest, reduction::max);
+  attention_choice least;
+  global_index work = std::numeric_limits<global_index>::max();
+  for (std::size_t k = 0; k < forms.size(); ++k) {
+    const global_index* const of = &busiest[4 * k];
+    const bool by_rows = hops == 1 && of[2] < of[0];
+    if (of[by_rows ? 3 : 1] >= work) continue;
+    work = of[by_rows ? 3 : 1];
+    least = {k, by_rows ? coefficient_gradient::rows : coefficient_gradient::edges};
+  }
+  return least;
 }
 
 /// The cost of tiled_attention. Collective over the mesh. What travels: see spmm_cost.
