@@ -94,7 +94,7 @@ struct row_gradients {
           p.f, source[j], number::input(p.takes_targets ? target[j] : T(0), 0),
           number::input(value[each ? j : 0], 1), inputs<F, number, T>(p.parameter(first + j), 2));
       const T of_message = scale * gradient[j];
-      of_target[j] += of_message * m.slope[0];
+      if constexpr (operands<F, T>::takes_targets) of_target[j] += of_message * m.slope[0];
       of_value[j] = of_message * m.slope[1];
       for (std::size_t k = 0; k != count; ++k) of_parameters[k][j] += of_message * m.slope[2 + k];
     }
