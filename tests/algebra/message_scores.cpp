@@ -18,7 +18,8 @@ constexpr global_index vertices = message_vertices, width = message_width;
 
 constexpr auto attentive = [](auto u, auto v, auto e, auto p) {
   const auto x = u + v + e;
-  return p[0] * (x > 0 ? x : 0.2 * x);
+  using partita::base::select;
+  return p[0] * select(x > 0, x, 0.2 * x);
 };
 constexpr auto biased = [](auto u, auto v, auto e) { return 0.6 * u * v + e / 3; };
 constexpr auto bent = [](auto u, auto e) {

@@ -13,12 +13,13 @@ struct everything {
   template <class S>
   S operator()(const S& x, const S& y) const {
     using std::abs, std::cos, std::exp, std::log, std::max, std::min, std::pow, std::sin, std::sqrt,
-        std::tanh, partita::base::exponential;
+        std::tanh, partita::base::exponential, partita::base::select;
     S z = x * exp(-y) + exponential(x - y) / 3 + log(x) / (2 + y) - sqrt(x + 1) * tanh(y);
     z += sin(x) * cos(y);
     z -= 3 * abs(y - x);
     z *= max(x, y) - min(x, S(0.25));
     z /= +(pow(x, 2.5) + 1.f);
+    z += select(x > y, x * y, y / x);
     return x > y ? z : S(0) - z;
   }
 };

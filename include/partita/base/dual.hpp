@@ -94,7 +94,14 @@ struct dual {
   friend constexpr dual pow(const dual& x, T exponent) {
     return x.through(std::pow(x.value, exponent), exponent * std::pow(x.value, exponent - T(1)));
   }
-  friend constexpr dual abs(const dual& x) { return x.value < T(0) ? -x : x; }
+  friend constexpr dual abs(const dual& x) {
+    return x.through(std::abs(x.value), x.value < T(0) ? T(-1) : T(1));
+  }
+  friend constexpr dual select(bool first, const dual& x, const dual& y) {
+    dual z(base::select(first, x.value, y.value));
+    for (std::size_t k = 0; k < z.slope.size(); ++k) z.slope[k] = base::select(first, x.slope[k], y.slope[k]);
+    return z;
+  }
   friend constexpr dual max(const dual& x, const dual& y) { return y.value > x.value ? y : x; }
   friend constexpr dual min(const dual& x, const dual& y) { return y.value < x.value ? y : x; }
 };

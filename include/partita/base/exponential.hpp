@@ -51,6 +51,12 @@ constexpr T chosen(T a, T b, bool second) {
 
 }  // namespace detail
 
+/// a if `first`, else b, for numbers and dual numbers: in the place of first ? a : b in functions whose loops
+/// are to vectorise.
+template <class T>
+requires std::is_floating_point_v<T>
+constexpr T select(bool first, T a, std::type_identity_t<T> b) { return detail::chosen(b, a, first); }
+
 /// exp(x), to two units in the last place; 0 where that is less than twice the least normal number, NaN of
 /// NaN. Of a dual number its derivative, too; what is called in functions of either, after `using
 /// partita::base::exponential`, in the place of std::exp.

@@ -132,6 +132,18 @@ inline void sum_columns(local_index begin, local_index end, local_index first, l
   for (local_index j = 0; j < last - first; ++j) store(first + j, sum[j]);
 }
 
+/// The same for `size` columns, in loops that vectorise for terms with choices, too.
+template <class T, class Row, class Store>
+inline void sum_strip(local_index begin, local_index end, local_index first, local_index size, const Row& row,
+                      const Store& store) {
+  T sum[strip] = {};
+  for (local_index e = begin; e < end; ++e) {
+    const auto term = row(e, first, size);
+    for (local_index j = 0; j < size; ++j) sum[j] += term(j);
+  }
+  for (local_index j = 0; j < size; ++j) store(first + j, sum[j]);
+}
+
 /// Rows [begin, end) of the weighted sums of messages.
 template <instruction_set I>
 struct sums {
