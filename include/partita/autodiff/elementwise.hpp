@@ -185,7 +185,7 @@ class dropout_node final : public in_place_node<T, Device, Form> {
   double rate_;
   random_key key_;
   dropout_mask mask_;
-  local::entry_passes<Device> passes_;  ///< over edges
+  typename algebra::operand<T, Device>::passes passes_;  ///< over edges
 };
 
 template <class T, class Device, class Form>
