@@ -12,6 +12,7 @@
 #include "partita/algebra/gemm_operand.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_sums.hpp"
 #include "partita/local/row_products.hpp"
@@ -159,33 +160,47 @@ void add_row(const dense<T, replicated, Device>& bias, edge_matrix<T, Device>& y
       [&](auto rows) { local::chunked::add_row(y.mesh().queue(), bias.local().data, rows); }, y);
 }
 
-/// y(v, u, h) = x(v, u, h) / (1 - p), or 0 with probability p, of all k columns; y may alias x. The choices
-/// are those of the edge u -> v and of the column, as edge_scores makes them, on any number of ranks.
-/// `passes`, if not null, keeps what is planned for the next call. Local; no communication. Throws
-/// shape_error.
+namespace algebra {
+
+/// dropout of edge matrices over one pattern, which is planned in the first call.
 template <class T, class Device>
-void dropout(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask,
-             local::entry_passes<Device>* passes = nullptr) {
-  local::entry_passes<Device> of_call;
-  algebra::detail::require_same_values("dropout", x, y);
-  const auto& a = x.pattern();
-  std::size_t number = 0;
-  x.for_parts([&](std::size_t t, const local::csr_slice<T>& part) {
-    local::csr_view<T> entries = part.entries;
-    entries.columns = a.local()->columns_of(part);
-    entries.cols = static_cast<local_index>(a.tile_columns(t).size());
-    const global_index first_row = a.row_range().begin + part.first_row;
-    (passes == nullptr ? of_call : *passes)(
-        x.mesh().queue(), number++, entries, {.global_columns = true},
-        [&](const local::edge_chunk<T>& c, const T* from, T* to) {
-          const algebra::detail::dropped_edge_value<T> f{mask.function<T>(), first_row + c.first_row,
-                                                         a.tile_columns(t).begin, x.heads(),
-                                                         c.global_columns};
-          edge_apply(x.mesh().queue(), c.pattern, x.heads(), f, from, to);
-        },
-        local::reads_entries(part.values_in(x.values().data(), x.heads()), x.heads()),
-        local::writes_entries(part.values_in(y.values().data(), y.heads()), y.heads()));
-  });
+class edge_dropout {
+ public:
+  /// y(v, u, h) = x(v, u, h) / (1 - p), or 0 with probability p, of all k columns; y may alias x. The choices
+  /// are those of the edge u -> v and of the column, as edge_scores makes them, on any number of ranks.
+  /// Local; no communication. Throws shape_error unless both have the same pattern and columns.
+  void operator()(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask) {
+    detail::require_same_values("dropout", x, y);
+    const auto& a = x.pattern();
+    const auto& q = x.mesh().queue();
+    std::size_t number = 0;
+    x.for_parts([&](std::size_t t, const local::csr_slice<T>& part) {
+      local::csr_view<T> entries = part.entries;
+      entries.columns = a.local()->columns_of(part);
+      entries.cols = static_cast<local_index>(a.tile_columns(t).size());
+      const global_index first_row = a.row_range().begin + part.first_row;
+      passes_(
+          q, number++, entries, {.global_columns = true},
+          [&](const local::edge_chunk<T>& c, const T* from, T* to) {
+            const detail::dropped_edge_value<T> f{mask.function<T>(), first_row + c.first_row,
+                                                  a.tile_columns(t).begin, x.heads(), c.global_columns};
+            edge_apply(q, c.pattern, x.heads(), f, from, to);
+          },
+          local::reads_entries(part.values_in(x.values().data(), x.heads()), x.heads()),
+          local::writes_entries(part.values_in(y.values().data(), y.heads()), y.heads()));
+    });
+  }
+
+ private:
+  local::entry_passes<Device> passes_;
+};
+
+}  // namespace algebra
+
+/// See algebra::edge_dropout.
+template <class T, class Device>
+void dropout(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask) {
+  algebra::edge_dropout<T, Device>()(x, y, mask);
 }
 
 /// y(e, h) = f(x(e, h)); y may alias x. Local; no communication. Throws shape_error unless both have the same

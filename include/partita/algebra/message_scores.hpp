@@ -105,6 +105,10 @@ class message_scores_plan {
                              bool of_parameters = local::parameter_count<Function>() > 0) const {
     return core_.predicted_backward(false, of_edges, of_parameters);
   }
+  /// In one backward_part.
+  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
+    return core_.predicted_backward(false, of_edges, of_parameters && core_.exact() != nullptr);
+  }
   /// In both.
   traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
     return predicted_forward() + predicted_backward(of_edges, of_parameters);

@@ -176,7 +176,7 @@ class dropout_node final : public in_place_node<T, Device, Form> {
     if (mask_.probability == 0) {
       if (&x != &y) partita::copy(x, y);
     } else if constexpr (std::is_same_v<Form, whole_edges>) {
-      partita::dropout(x, y, mask_, &passes_);
+      drop_edges_(x, y, mask_);
     } else {
       partita::dropout(x, y, mask_);
     }
@@ -185,7 +185,7 @@ class dropout_node final : public in_place_node<T, Device, Form> {
   double rate_;
   random_key key_;
   dropout_mask mask_;
-  typename algebra::operand<T, Device>::passes passes_;  ///< over edges
+  algebra::edge_dropout<T, Device> drop_edges_;
 };
 
 template <class T, class Device, class Form>

@@ -61,7 +61,7 @@ class message_node final : public node<T, Device> {
   }
   traffic predicted_forward() const override { return plan_.predicted_forward(); }
   traffic predicted_backward() const override {
-    return plan_.predicted_backward(needs(edges_), needs(parameters_) && this->in().at.mesh.reproducible());
+    return plan_.predicted_backward_part(needs(edges_), needs(parameters_));
   }
   bool keeps_output() const override { return false; }
 
