@@ -2,6 +2,7 @@
 // Attention as a composition against finite differences and against the layer with a backward of its own.
 #include "partita/autodiff/edge_products.hpp"
 
+#include "partita/autodiff/messages.hpp"
 #include "support/edge_tapes.hpp"
 
 namespace test_autodiff_edge_products {
@@ -28,6 +29,30 @@ TEST_CASE("dot products on edges, their softmax, and sums weighted with it") {
     const auto loss = sum(redistribute(y * queries, vertex_rows)) + sum(edge_softmax(s) * e);
     check_tape(t, loss, x, h, w, weight);
     check_edge_gradient(t, loss, given, e, sparse_entries({n, n}, 3));
+  });
+}
+
+TEST_CASE("later steps allocate nothing") {
+  on_patterns(n, [](const host_pattern& a) {
+    const auto& m = a.mesh();
+    const auto x = generate<vertex_rows, double>(m, {n, f}, [](auto i, auto j) { return element(i, j) / 3; });
+    auto w = generate<replicated, double>(m, {f, f}, [](auto i, auto j) { return element(i, j + 3) / 3; });
+    host_tape t(m);
+    const auto h = t.input(x), weight = t.parameter(w);
+    const auto y = redistribute(gemm(h, weight), *a.operand_layout());
+    const auto e = gemm(gather_sources(a, h), weight) + gather_targets(a, h);
+    const auto s = sddmm(a, y, y, f) +
+                   message_scores(a, y, {.edges = e}, [](auto u, auto q) { return u * q; }, {.heads = f});
+    const auto z = spmm(edge_softmax(dropout(s, 0.25)), y) +
+                   messages(a, y, e, [](auto u, auto q) { return u * q; }, {.heads = f});
+    const auto loss = sum(scatter_targets(e) * redistribute(z, vertex_rows));
+    std::vector<std::uint64_t> allocations;
+    for (std::uint64_t k = 0; k < 4; ++k) {
+      t.forward({.epoch = k});
+      t.backward(loss);
+      allocations.push_back(m.queue().meter()->allocations());
+    }
+    CHECK(allocations[3] == allocations[1]);
   });
 }
 
