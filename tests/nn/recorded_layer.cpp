@@ -256,6 +256,67 @@ TEST_CASE("a reproducible run has the same bits on every mesh") {
       });
 }
 
+TEST_CASE("an input that is slices of columns, or in compressed rows, gives what a dense one gives") {
+  on_threads(3, [](const communicator& world) {
+    constexpr global_index targets = 2;
+    const mesh<host> ranks(world, {3, 1, 1});
+    const host_mesh m = alone();
+    const std::vector<global_index> counts{3, 4, 5}, target_counts(3, targets);
+    const std::vector<global_index> firsts{0, 3, 7};
+    const auto entry = [](global_index q, auto i, auto j) { return element(10 * q + i, j); };
+    const interval mine = blocking::even(f, {1, 3, 1}, nesting::cols).block(axis::col, {0, world.rank(), 0});
+    const auto stacked = std::make_shared<rows_matrix>(
+        generate<vertex_rows, double>(m, {12, mine.size()}, [&](global_index i, global_index j) {
+          const global_index q = i < 3 ? 0 : i < 7 ? 1 : 2;
+          return entry(q, i - firsts[static_cast<std::size_t>(q)], j + mine.begin);
+        }));
+    const auto block_of = [&](global_index q, global_index row, global_index column,
+                              std::vector<triplet<double>>& to) {
+      for (global_index i = 0; i < targets; ++i)
+        for (global_index k = 0; k < 2; ++k)
+          to.push_back({row + i, column + (i + k + q) % 3, 0.5 + double(k)});
+    };
+    const auto matrix = [&](matrix_shape shape, const std::vector<triplet<double>>& entries) -> host_matrix {
+      return distribute(m, row_1d, shape, entries);
+    };
+    std::vector<triplet<double>> all, own;
+    for (global_index q = 0; q < 3; ++q) block_of(q, targets * q, firsts[static_cast<std::size_t>(q)], all);
+    block_of(world.rank(), 0, 0, own);
+    const global_index sources = counts[static_cast<std::size_t>(world.rank())];
+    const host_matrix a = matrix({targets, sources}, own);
+    algebra::column_slices<double, host> slices(ranks, counts, mine, f, stacked);
+    slices.multiply_by(matrix({3 * targets, 12}, all), target_counts);
+    const auto h = generate<vertex_rows, double>(m, {sources, f},
+                                                 [&](auto i, auto j) { return entry(world.rank(), i, j); });
+    const auto dz = generate<vertex_rows, double>(m, {targets, hidden}, field(4));
+    const auto result = [&](const algebra::operand<double, host>& input) {
+      const host_builder b(m, a.row_blocking(), {.seed = 3, .sampled = true});
+      auto layer = nn::recorded_layer<double, host>(b, a.col_blocking(), f, [&](auto& make, auto x) {
+        return add_row(make.filled("b", {1, hidden}, 2), gemm(spmm(a, x), make.glorot("W", {f, hidden})));
+      });
+      rows_matrix z(m, a.row_blocking(), b.columns(hidden));
+      for (int step = 0; step < 2; ++step) {
+        layer.forward(input, z, {.training = true});
+        layer.backward(input, dz, nullptr);
+      }
+      std::vector<double> gradient = collect(b.parameters()->gradients());
+      world.all_reduce(gradient);
+      for (const double of_z : collect(z)) gradient.push_back(of_z);
+      return gradient;
+    };
+    const std::vector<double> expected = result(h);
+    CHECK(largest_difference(result(slices), expected) < 1e-13);
+    const auto sparse_h = compressed(h);
+    CHECK(largest_difference(result(sparse_h), expected) < 1e-13);
+    const host_builder b(m, a.row_blocking(), {.sampled = true});
+    auto other =
+        nn::recorded_layer<double, host>(b, a.col_blocking(), f, [](auto&, auto x) { return relu(x); });
+    rows_matrix z(m, a.col_blocking(), b.columns(f));
+    expect_error<error>("can be multiplied, with A and then with a weight, and nothing else",
+                        [&] { other.forward(slices, z, {}); });
+  });
+}
+
 /// Products of a stage, which nobody calls.
 class no_products final : public nn::graph_products<double, host> {
  public:

@@ -102,8 +102,14 @@ class tape {
     if (!s.varies && !same) fixed_computed_ = false;
     s.given = h;
     if (same && !s.varies && fixed_computed_) return;
+    const bool as_given = is_read_as_given(s, h);
+    if (h.slices() != nullptr && !as_given)
+      base::throw_error<error>({"slices of the columns of an input of ", h.shape(),
+                                " can be multiplied, with A and then with a weight, and nothing else"});
+    be_sliced(s, h.slices() != nullptr);
+    if (as_given && !is_dense(h)) return;
     if (!s.written_out) s.written_out.emplace();
-    dense_of(s);
+    s.value->see((*s.written_out)(h));
   }
 
   /// Has x computed in z, which has its rows and columns, if no verb reads it there later; else false. The
@@ -143,7 +149,8 @@ class tape {
     settle();
     for (const auto& s : slots_) {
       if (s->weight != nullptr) s->value->see(*s->weight);
-      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->allocate(*s->value);
+      if (s->producer == nullptr || !s->producer->computes() || s->sliced) continue;
+      if (!s->value->bound()) s->allocate(*s->value);
     }
     for (const auto& n : nodes_) n->begin(now);
     for (const auto& n : nodes_)
@@ -303,10 +310,23 @@ class tape {
   void unsettle() {
     if (settled_) throw error("a tape that has run records no more");
   }
-  /// The views of an input, dense.
-  void dense_of(slot& s) {
-    if (s.given->slices() != nullptr) throw error("a tape has no verbs for slices of an input's columns");
-    s.value->see((*s.written_out)(*s.given));
+  static bool is_dense(const algebra::operand<T, Device>& h) {
+    return h.visit(
+        [](const auto& x) { return std::is_same_v<decltype(x), const dense<T, vertex_rows, Device>&>; });
+  }
+  /// Whether all that reads s reads it as h, and hands slices on to what does.
+  bool is_read_as_given(const slot& s, const algebra::operand<T, Device>& h) const {
+    return !s.kept && std::ranges::all_of(nodes_, [&](const auto& n) {
+      const auto reads = std::ranges::count(n->from(), &s);
+      if (reads == 0) return true;
+      return reads == 1 && n->from().front() == &s && n->reads_as_given(h) &&
+             (!n->hands_on_slices() || is_read_as_given(n->to(), h));
+    });
+  }
+  void be_sliced(slot& s, bool sliced) {
+    s.sliced = sliced;
+    for (const auto& n : nodes_)
+      if (n->from().front() == &s && n->hands_on_slices()) be_sliced(n->to(), sliced);
   }
   void settle() {
     if (settled_) return;
@@ -338,7 +358,7 @@ class tape {
     for (const auto& s : slots_) {
       s->written = false;
       if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);
-      if (s->producer != nullptr && !s->producer->computes()) continue;
+      if (s->sliced || (s->producer != nullptr && !s->producer->computes())) continue;
       if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->allocate(*s->gradient);
     }
   }
@@ -346,7 +366,7 @@ class tape {
     for (std::size_t k = nodes_.size(); k-- > 0;)
       if (nodes_[k]->to().written) nodes_[k]->backward();
     for (const auto& s : slots_)
-      if (s->needs_gradient && s->producer == nullptr) s->sum();
+      if (s->needs_gradient && s->producer == nullptr && !s->sliced) s->sum();
     if (!own_.empty()) algebra::sum_parts(mesh_, gradients_.span());
   }
 

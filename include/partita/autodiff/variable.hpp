@@ -135,6 +135,7 @@ struct slot {
   node<T, Device>* producer = nullptr;
   int uses = 0;  ///< nodes that read it, and whoever keeps it
   bool kept = false;
+  bool sliced = false;       ///< is slices of columns now, which have their gradient themselves
   slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
@@ -242,6 +243,10 @@ class node {
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether it reads the first of what it is made from in the form in which that was given, h; and then
+  /// makes slices of slices.
+  virtual bool reads_as_given(const algebra::operand<T, Device>& /*h*/) const { return false; }
+  virtual bool hands_on_slices() const { return false; }
   /// Whether its backward reads what it was made from.
   virtual bool reads_again() const { return true; }
   /// Whether its backward overwrites the gradient of what it makes.

@@ -80,8 +80,9 @@ class recorder {
 ///     }));
 ///
 /// What travels: what the verbs send. Collective over the mesh: constructor and members. Throws error for an
-/// H that is slices of columns, and, in a pipeline of stages, where f multiplies with another matrix than A,
-/// such as transposed(a).
+/// H that is slices of columns where f does anything but multiply it with A, which is then its own block, and
+/// with a weight, and, in a pipeline of stages, where f multiplies with another matrix than A, such as
+/// transposed(a).
 template <class T, class Device>
 class recorded_layer final : public layer<T, Device> {
   using layer<T, Device>::here;
