@@ -45,7 +45,8 @@ class broadcast_node final : public node<T, Device> {
  private:
   template <class F>
   void apply(F f, dense<T, vertex_rows, Device>& y) {
-    auto &x = this->in().rows(), &numbers = *this->in(1).value;
+    const auto& x = this->in().rows();
+    auto& numbers = *this->in(1).value;
     if constexpr (ByRow)
       partita::transform_rows(x, numbers.rows(), y, f);
     else
