@@ -70,16 +70,11 @@ namespace detail {
 /// make(vectors of edges, or null where the data have none): of a model that sends messages.
 template <class T, class Device, class Make>
 model<T, Device> with_edge_vectors(const model_request<T, Device>& r, Make make) {
-  if constexpr (std::same_as<Device, host>) {
-    edge_vectors<T, Device> vectors;
-    if (r.data.edge_features.cols > 0)
-      vectors = std::make_shared<const edge_matrix<T, Device>>(
-          graph::edge_features(r.whole_graph(), r.data, graph::repeated_edges::summed));
-    return make(vectors);
-  } else {
-    base::throw_error<error>(
-        {"model ", r.options.model, " is for the host: its messages have no kernels here"});
-  }
+  edge_vectors<T, Device> vectors;
+  if (r.data.edge_features.cols > 0)
+    vectors = std::make_shared<const edge_matrix<T, Device>>(
+        graph::edge_features(r.whole_graph(), r.data, graph::repeated_edges::summed));
+  return make(vectors);
 }
 
 /// Those of model_rows, with factories, and what add_model has added.

@@ -37,7 +37,8 @@ template <class Make, class Rows>
 Rows mesh_output(const Make& make, const std::string& of, Rows inner, global_index width) {
   const auto z =
       add_row(make.filled(of + "bb", {1, width}), gemm(inner, make.glorot(of + "Wb", {width, width})));
-  return layer_norm(z, make.filled(of + "gamma", {1, width}, 1), make.filled(of + "beta", {1, width}));
+  return autodiff::layer_norm(z, make.filled(of + "gamma", {1, width}, 1),
+                              make.filled(of + "beta", {1, width}));
 }
 /// layer_norm(relu(rows W_a + b_a) W_b + b_b).
 template <class Make, class Rows>
