@@ -66,7 +66,10 @@ MAY_FORK = {
     "transfer/entry_routing.hpp",
     # Which sums of weights, and whose neighbourhoods stand apart: what is computed differs, not how.
     "graph/propagation_matrices.hpp",
+    "graph/relation_matrices.hpp",
     "train/mini_batch_trainer.hpp",
+    # In which order products are made, which must not depend on the number of ranks there.
+    "nn/conv/rgcn.hpp",
     # What far memory has counted is reported, and what moves there does not depend on a norm.
     "nn/optimizer.hpp",
     "train/trainer.hpp",

@@ -10,6 +10,19 @@ namespace partita::nn {
 
 namespace detail {
 
+/// The weights of relations side by side from those below each other, and gradients of these from theirs.
+template <class T>
+struct placed_weight {
+  weights_side_by_side place;
+  const T* from;
+  constexpr T operator()(global_index i, global_index j, T) const { return place.value(from, i, j); }
+};
+template <class T>
+struct placed_gradient {
+  weights_side_by_side place;
+  const T* from;
+  constexpr T operator()(global_index i, global_index j, T) const { return place.adjoint(from, i, j); }
+};
 /// V((r, j), (r, h)) from the vectors of relations (R heads x width) of one end of edges: sources first, then
 /// targets; 0 elsewhere.
 template <class T>
@@ -80,7 +93,7 @@ class rgat_conv final : public layer<T, Device> {
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    transform_indexed(weights_, weights_, entries<autodiff::detail::mapped_entry>(weight_.value()));
+    transform_indexed(weights_, weights_, detail::placed_weight<T>{beside_, weight_.value().local().data});
     transform_indexed(vectors_, vectors_,
                       detail::relation_vectors<T>{shape_.heads, shape_.width, source_.value().local().data,
                                                   target_.value().local().data});
@@ -104,7 +117,7 @@ class rgat_conv final : public layer<T, Device> {
     gemm(dscores_, transposed(vectors_), dx_, T(1));           // (n, R heads width)
     algebra::weight_gradient_part(h, dx_, weights_gradient_);  // (in, R heads width)
     transform_indexed(weight_.gradient(), weight_.gradient(),
-                      entries<autodiff::detail::adjoint_entry>(weights_gradient_));
+                      detail::placed_gradient<T>{beside_, weights_gradient_.local().data});
     if (dh == nullptr) return;
     gemm(dx_, transposed(weights_), *dh);  // (n, in)
     gemm(dz, transposed(own_.value()), *dh, T(1));
@@ -116,10 +129,6 @@ class rgat_conv final : public layer<T, Device> {
   using weight = dense<T, replicated, Device>;
 
   global_index columns() const { return count_ * shape_.columns(); }
-  template <template <class, class> class Entry>
-  Entry<T, detail::weights_side_by_side> entries(const weight& from) const {
-    return {beside_, from.local().data};
-  }
   /// The same memory, a row for each vertex and relation.
   matrix apart(matrix& of) const {
     const global_index width = of.shape().cols / count_;
