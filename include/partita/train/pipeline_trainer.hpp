@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -335,12 +334,7 @@ auto pipeline_trainer<T, Device>::scored(Of of) {
   return comm::in_task(link_->task({"scores"}), [&] {
     decltype(of(*objective_, logits)) found{};
     if (objective_) found = of(*objective_, logits);
-    if constexpr (std::is_same_v<decltype(found), task_scores>) {
-      return broadcast(mesh_.world(), std::move(found), mesh_.size() - 1);
-    } else {
-      mesh_.world().broadcast(found, mesh_.size() - 1);
-      return found;
-    }
+    return broadcast(mesh_.world(), found, mesh_.size() - 1);
   });
 }
 

@@ -144,4 +144,10 @@ inline task_scores broadcast(const communicator& world, task_scores scores, int 
   return scores;
 }
 
+/// The same of one number for each part of the split.
+inline std::array<double, 3> broadcast(const communicator& world, std::array<double, 3> scores, int root) {
+  world.broadcast(scores, root);
+  return scores;
+}
+
 }  // namespace partita::nn

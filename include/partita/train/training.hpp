@@ -53,7 +53,7 @@ class training {
   state_dict<T> values() { return gathered(false); }
   /// The parameters and the learned input become those of the same names on the first rank. What travels:
   /// these. Throws error, on the first rank, which names one that is missing, or that the model has not.
-  void assign(const state_dict<T>& values);
+  void assign(const state_dict<T>& values) { scatter(values, false); }
   /// The logits of the present model without dropout and, if wanted, the input of its last layer with
   /// parameters. What travels: a forward pass, and both matrices to the first rank. Throws error where that
   /// input is the model's own.
@@ -254,11 +254,6 @@ void training<T, Device>::go_on(training_state<T>& from) {
   rate_.set({});
   for (const epoch_report& r : from.epochs) rate_.end_epoch(r.loss);
   restored(from.steps);
-}
-
-template <class T, class Device>
-void training<T, Device>::assign(const state_dict<T>& values) {
-  scatter(values, false);
 }
 
 template <class T, class Device>
