@@ -214,6 +214,41 @@ TEST_CASE("sources and targets of their own, on a rectangular pattern, in float"
   });
 }
 
+TEST_CASE("messages take memory for rows and for indices of entries, never for entries times columns") {
+  constexpr global_index n = 96, k = 32;
+  std::vector<triplet<double>> complete;
+  for (global_index i = 0; i < n * n; ++i) complete.push_back({i / n, i % n, 1});
+  const auto f = algebra::with_parameters<2>(attentive);
+  for (const auto how : {message_reduction::sum, message_reduction::max}) {
+    const auto check = [&](const host_mesh& m) {
+      const auto a = distribute(m, grid_2d.sparse, {n, n}, share(complete, m));
+      const auto x = generate<double>(m, grid_2d.dense, {n, k}, field(0));
+      const auto parameters = generate<replicated, double>(m, {2, k}, field(3));
+      auto z = copy(x), dx = copy(x);
+      auto dp = copy(parameters);
+      host_edges e(a, 1), de(a, 1);
+      fill_edges(e, edge_entry);
+      fill_edges(de, edge_entry);
+      const auto& meter = *m.queue().meter();
+      const std::size_t held = meter.current();
+      m.queue().meter()->restart_peak();
+      message_plan plan(a, x, f, {.reduction = how});
+      plan.forward(x, e, parameters, z);
+      plan.backward(x, e, parameters, z, dx, de, dp);
+      const std::size_t peak = meter.peak() - held, entries = a.local()->nonzeros,
+                        indices = 4 * (4 * entries + 8 * n), rows = 12 * 8 * n * k;
+      CHECK_MESSAGE(peak < rows + indices, peak, " bytes on ", to_string(m.shape()));
+      if (m.size() == 1) CHECK(rows + indices < entries * k * 8 / 4);
+      const auto allocations = meter.allocations();
+      plan.forward(x, e, parameters, z);
+      plan.backward(x, e, parameters, z, dx, de, dp);
+      CHECK(meter.allocations() == allocations);
+    };
+    on_mesh({1, 1, 1}, check);
+    on_mesh({2, 3, 1}, check);
+  }
+}
+
 TEST_CASE("what messages are not made for is refused") {
   on_mesh({1, 1, 1}, [&](const host_mesh& m) {
     const auto a = distribute(m, row_1d.sparse, {5, 5}, std::vector<triplet<double>>{});

@@ -56,8 +56,8 @@ TOGETHER = {
     "algebra/exact_spmm.cpp": "algebra/exact_product algebra/exact_sums",
     "algebra/reproducible.cpp": "algebra/reproducible_verbs",
     "algebra/exact_messages.cpp": "local/host/exact_messages local/message_function",
-    "algebra/messages.cpp": "algebra/message_core algebra/tile_rows local/chunked_messages local/message_operands local/host/message_gradients "
-                            "local/host/messages",
+    "algebra/messages.cpp": "algebra/message_core algebra/message_parameters algebra/tile_rows local/chunked_messages "
+                            "local/message_operands local/host/message_gradients local/host/messages",
     "algebra/sddmm.cpp": "algebra/edge_schedule algebra/in_edge_sddmm transfer/edge_redistribution",
     "graph/edge_features.cpp": "transfer/edge_columns",
     "algebra/edge_softmax.cpp": "algebra/edge_matrix",

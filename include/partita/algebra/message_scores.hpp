@@ -28,9 +28,9 @@ struct message_scores_options {
 /// stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along the
 /// axes that partition columns of a head. Backward: T to the ranks that share its rows, also where f does not
 /// read it, whole sub-blocks of X along row, sums for these and, if f reads it, for T; all-reduces of the
-/// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh as
-/// message_plan. On the host. Throws as
-/// message_plan, and shape_error where ranks share columns of heads unless s has all heads.
+/// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh,
+/// and where it throws, as message_plan; and shape_error where ranks share columns of heads unless s has all
+/// heads.
 ///
 /// Source: Brody, Alon, Yahav (ICLR 2022), equation 7; Vaswani et al. (NeurIPS 2017), section 3.2.1.
 template <class T, class Device, class Function>

@@ -31,20 +31,22 @@ struct message_options {
 
 namespace detail {
 
-/// What a rank without an entry says, and from which entry the largest message is: the larger the number, the
-/// smaller the name.
+/// The best message of this rank, or what loses against any other if it has none.
 template <class T>
 struct own_candidate {
-  constexpr void operator()(T best, T& all, const local_index& winner) const {
-    all = winner < 0 ? -std::numeric_limits<T>::infinity() : best;
+  matrix_view<const local_index> winners;
+  constexpr T operator()(local_index i, local_index j, T best) const {
+    return winners(i, j) < 0 ? -std::numeric_limits<T>::infinity() : best;
   }
 };
+/// Which entry has the best message of all ranks: the larger the number, the smaller the name.
 template <class T>
 struct rank_of_candidate {
-  static constexpr local_index last = std::numeric_limits<local_index>::max();
-  constexpr void operator()(T best, const T& all, local_index& winner) const {
-    const bool is_largest = best == all || (best != best && all != all);
-    winner = winner >= 0 && is_largest ? last - winner : -1;
+  matrix_view<const T> own, all;
+  constexpr local_index operator()(local_index i, local_index j, local_index winner) const {
+    const T mine = own(i, j), best = all(i, j);
+    const bool is_best = mine == best || (mine != mine && best != best);
+    return winner >= 0 && is_best ? std::numeric_limits<local_index>::max() - winner : -1;
   }
 };
 /// The winner from that number.
@@ -56,9 +58,10 @@ struct name_of_candidate {
 /// What has a winner, times `sign`; else 0.
 template <class T>
 struct won_value {
+  matrix_view<const local_index> winners;
   T sign;
-  constexpr void operator()(T, T& value, const local_index& winner) const {
-    value = winner < 0 ? T(0) : sign * value;
+  constexpr T operator()(local_index i, local_index j, T value) const {
+    return winners(i, j) < 0 ? T(0) : sign * value;
   }
 };
 
@@ -82,8 +85,9 @@ struct won_value {
 /// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
 /// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
 /// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
-/// elsewhere; gradients of P are whole in both forms of backward. On the host. Throws shape_error for layouts
-/// that cannot be multiplied, heads that do not divide the width, and operands that do not match the plan.
+/// elsewhere; gradients of P are whole in both forms of backward. On devices f has a named type and a
+/// constexpr call operator. Throws shape_error for layouts that cannot be multiplied, heads that do not divide
+/// the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
@@ -281,16 +285,16 @@ class message_plan {
     local::chunked::fill(q, T(0), best);
     local::chunked::fill(q, local_index{-1}, winners);
     find_largest(x, sign, best, winners);
-    const matrix_view<const T> own = best;
-    local::chunked::update(q, detail::own_candidate<T>{}, own, all, winners);
+    const matrix_view<const local_index> names = winners;
+    local::chunked::transform_indexed(q, detail::own_candidate<T>{names}, best, all);
+
     if (sharing_rows().size() > 1) {
       sharing_rows().all_reduce(all_.span(), reduction::max);
-      local::chunked::update(q, detail::rank_of_candidate<T>{}, own, all, winners);
+      local::chunked::transform_indexed(q, detail::rank_of_candidate<T>{best, all}, names, winners);
       sharing_rows().all_reduce(winners_.span(), reduction::max);
-      local::chunked::transform(q, detail::name_of_candidate{}, matrix_view<const local_index>(winners),
-                                winners);
+      local::chunked::transform(q, detail::name_of_candidate{}, names, winners);
     }
-    local::chunked::update(q, detail::won_value<T>{sign}, own, all, winners);
+    local::chunked::transform_indexed(q, detail::won_value<T>{names, sign}, all, all);
     (*keep_)(matrix_view<const T>(all), z);
   }
   void find_largest(const typename core::operands& x, T sign, matrix_view<T> best,

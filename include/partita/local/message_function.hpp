@@ -50,7 +50,7 @@ class message_function_of final : public message_function<T> {
   void messages(const inputs& x, numbers& to) const override {
     for (std::size_t j = 0; j < to.size(); ++j) {
       parameters_of<F, T> p{};
-      for (std::size_t k = 0; k < count; ++k) p[k] = x.parameters[k][j];
+      for (std::size_t k = 0; k != count; ++k) p[k] = x.parameters[k][j];
       to[j] = x.factor[j] * message_of<F, T>(f_, x.source[j], x.target[j], x.edge[j], p);
     }
   }
@@ -58,7 +58,7 @@ class message_function_of final : public message_function<T> {
     using number = base::dual<T, 3 + static_cast<int>(count)>;
     for (std::size_t j = 0; j < x.factor.size(); ++j) {
       parameters_of<F, number> p{};
-      for (std::size_t k = 0; k < count; ++k)
+      for (std::size_t k = 0; k != count; ++k)
         p[k] = number::input(x.parameters[k][j], 3 + static_cast<int>(k));
       const number m = message_of<F, number>(f_, number::input(x.source[j], 0), number::input(x.target[j], 1),
                                              number::input(x.edge[j], 2), p);

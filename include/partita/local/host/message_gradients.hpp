@@ -94,9 +94,9 @@ struct row_gradients {
           p.f, source[j], number::input(p.takes_targets ? target[j] : T(0), 0),
           number::input(value[each ? j : 0], 1), inputs<F, number, T>(p.parameter(first + j), 2));
       const T of_message = scale * gradient[j];
-      of_target[j] += of_message * m.slope[0];
+      if constexpr (operands<F, T>::takes_targets) of_target[j] += of_message * m.slope[0];
       of_value[j] = of_message * m.slope[1];
-      for (std::size_t k = 0; k < count; ++k) of_parameters[k][j] += of_message * m.slope[2 + k];
+      for (std::size_t k = 0; k != count; ++k) of_parameters[k][j] += of_message * m.slope[2 + k];
     }
   }
 };
@@ -110,26 +110,27 @@ struct source_gradients {
     using number = base::dual<T, 1>;
     for (local_index c = begin; c < end; ++c)
       for_strips(p.of.slice, dsources.cols,
-                 [&](local_index size, local_index first, local_index v, auto each) {
-                   T sum[strip] = {};
-                   const T* const source = p.of.sources.row_data(c) + first;
-                   for (local_index e = p.a.offsets[c]; e < p.a.offsets[c + 1]; ++e) {
-                     if (g.rows.cols > 0) p.prefetch(g.rows, e, first, size);
+                 [&](local_index size, local_index from, local_index v, auto each) {
+                   T memory[strip];
+                   const auto row = [&](local_index e, local_index first, local_index count) {
+                     if (g.rows.cols > 0) p.prefetch(g.rows, e, first, count);
                      const local_index i = p.a.columns[e];
+                     T scale;
+                     const T* const gradient = gradients_of(g, i, p.entry(e), first, count, memory, &scale);
+                     const T* const source = p.of.sources.row_data(c) + first;
                      const T* const target = p.target(i, first);
-                     const T* const value = p.value(e) + v;
-                     T memory[strip], scale;
-                     const T* const gradient = gradients_of(g, i, p.entry(e), first, size, memory, &scale);
-                     for (local_index j = 0; j < size; ++j) {
+                     const T* const value = p.value(e) + v + (each ? first - from : 0);
+                     return [=, &p](local_index j) {
                        const number m = local::message_of<F, number>(
                            p.f, number::input(source[j], 0), p.takes_targets ? target[j] : T(0),
                            value[each ? j : 0], inputs<F, number, T>(p.parameter(first + j), 1));
-                       sum[j] += scale * gradient[j] * m.slope[0];
-                     }
-                   }
-                   T* const to = dsources.row_data(c) + first;
-                   for (local_index j = 0; j < size; ++j)
-                     to[j] = sum[j] + (beta == T(0) ? T(0) : beta * to[j]);
+                       return scale * gradient[j] * m.slope[0];
+                     };
+                   };
+                   T* const to = dsources.row_data(c);
+                   sum_columns<I, T>(
+                       p.a.offsets[c], p.a.offsets[c + 1], from, from + size, row,
+                       [&](local_index j, T sum) { to[j] = sum + (beta == T(0) ? T(0) : beta * to[j]); });
                  });
   }
 };

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
@@ -41,7 +42,7 @@ struct operands {
   /// The parameters of column j, and as inputs of derivatives from the first-th on.
   numbers parameter(local_index j) const {
     numbers p{};
-    for (std::size_t k = 0; k < parameters; ++k) p[k] = of.parameters(static_cast<local_index>(k), j);
+    for (std::size_t k = 0; k != parameters; ++k) p[k] = of.parameters(static_cast<local_index>(k), j);
     return p;
   }
   /// Asks for the columns of x that an entry needs a little later.
@@ -93,6 +94,44 @@ inline T total(T* x, local_index size) {
   return x[0];
 }
 
+/// store(j, the sum of the terms of column j) for `Count` vectors of columns from `first` on; of entry e of
+/// [begin, end) the term of column first + j is row(e, first, number of columns)(j).
+template <instruction_set I, class T, int Count, class Row, class Store>
+inline void sum_vectors(local_index begin, local_index end, local_index first, const Row& row,
+                        const Store& store) {
+  constexpr local_index lanes = register_bytes(I) / static_cast<int>(sizeof(T));
+  using of = vector_of<T, register_bytes(I)>;
+  typename of::type sum[Count] = {};
+  for (local_index e = begin; e < end; ++e) {
+    const auto term = row(e, first, Count * lanes);
+    const auto add = [&](int n) {
+      T m[lanes];
+      for (local_index j = 0; j < lanes; ++j) m[j] = term(n * lanes + j);
+      sum[n] += reinterpret_cast<const typename of::place*>(m)->value;
+    };
+    [&]<int... N>(std::integer_sequence<int, N...>) { (add(N), ...); }
+    (std::make_integer_sequence<int, Count>());
+  }
+  for (int n = 0; n < Count; ++n)
+    for (local_index j = 0; j < lanes; ++j) store(first + n * lanes + j, sum[n][j]);
+}
+/// The same for the columns [first, last), of which sums stay in registers.
+template <instruction_set I, class T, class Row, class Store>
+inline void sum_columns(local_index begin, local_index end, local_index first, local_index last,
+                        const Row& row, const Store& store) {
+  constexpr local_index lanes = register_bytes(I) / static_cast<int>(sizeof(T));
+  for (; last - first >= 8 * lanes; first += 8 * lanes) sum_vectors<I, T, 8>(begin, end, first, row, store);
+  for (; last - first >= 4 * lanes; first += 4 * lanes) sum_vectors<I, T, 4>(begin, end, first, row, store);
+  for (; last - first >= lanes; first += lanes) sum_vectors<I, T, 1>(begin, end, first, row, store);
+  if (first == last) return;
+  T sum[lanes] = {};
+  for (local_index e = begin; e < end; ++e) {
+    const auto term = row(e, first, last - first);
+    for (local_index j = 0; j < last - first; ++j) sum[j] += term(j);
+  }
+  for (local_index j = 0; j < last - first; ++j) store(first + j, sum[j]);
+}
+
 /// Rows [begin, end) of the weighted sums of messages.
 template <instruction_set I>
 struct sums {
@@ -100,20 +139,22 @@ struct sums {
   void operator()(const operands<F, T>& p, const matrix_view<const T>& weights, T beta,
                   const matrix_view<T>& y, local_index begin, local_index end) const {
     for (local_index i = begin; i < end; ++i)
-      for_strips(p.of.slice, y.cols, [&](local_index size, local_index first, local_index v, auto each) {
-        T sum[strip] = {};
-        const T* const target = p.target(i, first);
-        for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e) {
-          p.prefetch(p.of.sources, e, first, size);
+      for_strips(p.of.slice, y.cols, [&](local_index size, local_index from, local_index v, auto each) {
+        const auto row = [&](local_index e, local_index first, local_index count) {
+          p.prefetch(p.of.sources, e, first, count);
           const T* const source = p.of.sources.row_data(p.a.columns[e]) + first;
-          const T* const value = p.value(e) + v;
-          for (local_index j = 0; j < size; ++j)
-            sum[j] += local::message_of(p.f, source[j], p.takes_targets ? target[j] : T(0),
-                                        value[each ? j : 0], p.parameter(first + j));
-        }
-        T* const to = y.row_data(i) + first;
+          const T* const target = p.target(i, first);
+          const T* const value = p.value(e) + v + (each ? first - from : 0);
+          return [=, &p](local_index j) {
+            return local::message_of(p.f, source[j], p.takes_targets ? target[j] : T(0), value[each ? j : 0],
+                                     p.parameter(first + j));
+          };
+        };
+        T* const to = y.row_data(i);
         const T weight = weights.cols == 0 ? T(1) : weights(i, 0);
-        for (local_index j = 0; j < size; ++j) to[j] = weight * sum[j] + (beta == T(0) ? T(0) : beta * to[j]);
+        sum_columns<I, T>(
+            p.a.offsets[i], p.a.offsets[i + 1], from, from + size, row,
+            [&](local_index j, T sum) { to[j] = weight * sum + (beta == T(0) ? T(0) : beta * to[j]); });
       });
   }
 };
@@ -189,7 +230,8 @@ inline void require(const char* name, const device_queue<host>& q, const operand
   };
   check("sources", p.of.sources, {pattern.cols, width});
   if (p.takes_targets) check("targets", p.of.targets, {pattern.rows, width});
-  if (p.parameters > 0) check("parameters", p.of.parameters, {global_index{p.parameters}, width});
+  if (p.parameters > 0)
+    check("parameters", p.of.parameters, {static_cast<global_index>(p.parameters), width});
   if (p.of.slice.heads > 0) local::require_heads(name, p.of.slice, width);
 }
 
