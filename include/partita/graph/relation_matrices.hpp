@@ -81,12 +81,14 @@ class relation_matrices {
     return made(like_.row_blocking(), like_.col_blocking().stacked(relations_), entries);
   }
 
-  /// Each by itself in one (R n x R n): entry (v R + r, u R + r) is (v, u) of A_r.
+  /// Each by itself in one (R n x R n): entry (v R + r, u R + r) is (v, u) of A_r. It has a transpose, which
+  /// attention reads.
   matrix apart() const {
     std::vector<triplet<T>> entries;
     for (const auto& e : entries_)
       entries.push_back({e.row, e.col * relations_ + e.row % relations_, static_cast<T>(e.value)});
-    return made(like_.row_blocking().stacked(relations_), like_.col_blocking().stacked(relations_), entries);
+    return made(like_.row_blocking().stacked(relations_), like_.col_blocking().stacked(relations_), entries,
+                symmetry::general);
   }
 
  private:
@@ -115,10 +117,13 @@ class relation_matrices {
     return {sums.begin(), sums.end()};
   }
   matrix made(const blocking& rows, const blocking& cols, const std::vector<triplet<T>>& entries) const {
+    return made(rows, cols, entries, transposed(like_).is_stored() ? symmetry::general : symmetry::one_way);
+  }
+  matrix made(const blocking& rows, const blocking& cols, const std::vector<triplet<T>>& entries,
+              symmetry kind) const {
     const comm::phase_scope phase(like_.mesh().ledger(), "distribute");
-    return distribute(like_.mesh(), like_.layout(), rows, cols, entries,
-                      transposed(like_).is_stored() ? symmetry::general : symmetry::one_way,
-                      like_.operand_layout(), transfer::sharing::trusted);
+    return distribute(like_.mesh(), like_.layout(), rows, cols, entries, kind, like_.operand_layout(),
+                      transfer::sharing::trusted);
   }
 
   matrix like_;
