@@ -21,7 +21,7 @@
 #     Any command.
 #
 # NEEDS_DATA and NEEDS_GOLDEN register a test only if the corresponding folder exists. Every test receives the
-# existing folders in its environment, as PARTITA_DATA and PARTITA_GOLDEN.
+# existing folders in its environment, as PARTITA_DATA and PARTITA_GOLDEN, and tests/golden as PARTITA_OWN_GOLDEN.
 
 function(partita_test_folder name default meaning)
   if(DEFINED ENV{${name}})
@@ -98,7 +98,8 @@ endmacro()
 # Sets `variable` in the caller to the environment of every test.
 function(partita_test_environment variable)
   set(environment TSAN_OPTIONS=halt_on_error=1
-                  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks_of_others.txt:print_suppressions=0)
+                  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks_of_others.txt:print_suppressions=0
+                  PARTITA_OWN_GOLDEN=${PROJECT_SOURCE_DIR}/tests/golden)
   foreach(folder DATA GOLDEN)
     if(IS_DIRECTORY ${PARTITA_${folder}})
       list(APPEND environment PARTITA_${folder}=${PARTITA_${folder}})

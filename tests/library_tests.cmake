@@ -8,14 +8,14 @@ partita_add_tests(plain_tests TESTS
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/soft_targets algebra/value_loss algebra/class_scores algebra/dropout algebra/product algebra/reproducible algebra/row_products
-                  graph/link_split graph/link_rows graph/propagation_matrices autodiff/elementwise autodiff/losses autodiff/products autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
+                  graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edge_norm autodiff/edge_products autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/sums autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
 partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
 partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
-                  transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/matrix_entries
-                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
+                  transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/relation_matrices graph/matrix_entries
+                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/negative_edges sampling/neighbour_sampler
                   sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED LABELS threads)
 partita_add_test(partition/gemm_choice OPTIMIZED)
@@ -39,13 +39,14 @@ partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 
 # Networks
 partita_add_golden_cases()
-partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/decoupled nn/link_decoder nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
+partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn nn/decoupled nn/link_decoder nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
 partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)
+partita_add_test(train/edge_models OPTIMIZED LIBRARIES partita::compiled golden_cases)
 partita_add_test(train/models OPTIMIZED LIBRARIES partita::compiled golden_cases NEEDS_GOLDEN)
 
 # Over MPI

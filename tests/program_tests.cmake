@@ -4,7 +4,7 @@
 # The numbered examples and those of downstream/, each of which ends in a check, are compiled as one program.
 set(examples)
 foreach(target 01_hello_mesh 02_distribute 03_spmm 04_redistribute 05_gcn 06_your_own_policy 07_your_own_layer 08_mini_batch 09_read_files
-               10_trainer 11_gemm 12_mpi 13_your_own_loop 14_gcn_by_hand 17_link_prediction)
+               10_trainer 11_gemm 12_mpi 13_your_own_loop 14_gcn_by_hand 15_relations 17_link_prediction)
   if(TARGET ${target})
     list(APPEND examples ${PROJECT_SOURCE_DIR}/examples/${target}.cpp)
     set(command examples_together ${target})

@@ -2,7 +2,8 @@
 """Epochs of partita's `train` and of PyTorch Geometric on the same data directories and cores, by turns, full batch, f32; run.py runs this.
 
 Two layers, hidden width 64, Adam, no dropout and no weight decay, features as they are, dense, and for partita also sparse where a data
-directory has them so; GAT has eight heads of width 8, and one in the last layer. The time is that of a training step: forward, loss,
+directory has them so; GAT and GATv2 have eight heads of width 8, and one in the last layer. GINE and GATv2 read eight features of each
+edge, R-GCN one of eight types. The time is that of a training step: forward, loss,
 backward and Adam."""
 import json
 import os
@@ -19,13 +20,16 @@ import environment  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 LAYERS, HIDDEN, HEADS, EPOCHS = 2, 64, 8, 20
 MODELS = ("gcn", "sage", "gat")
+WITH_EDGES = ("gine", "gatv2", "rgcn")
+EDGE_FEATURES, EDGE_TYPES = 8, 8
 
 
-def rmat(folder, scale):
-    """The data directory of an R-MAT graph in the folder, made on the first run."""
-    data = folder / f"rmat_{scale}"
+def rmat(folder, scale, with_edges=False):
+    """The data directory of an R-MAT graph in the folder, made on the first run; `with_edges`: with features and types of edges."""
+    data = folder / f"rmat_{scale}{'_edges' if with_edges else ''}"
     if not data.exists():
-        subprocess.run([str(environment.python_of(folder)), str(HERE / "make_rmat.py"), str(data), "--scale", str(scale), "--undirected"],
+        of_edges = ["--edge-features", str(EDGE_FEATURES), "--edge-types", str(EDGE_TYPES)] if with_edges else []
+        subprocess.run([str(environment.python_of(folder)), str(HERE / "make_rmat.py"), str(data), "--scale", str(scale), "--undirected", *of_edges],
                        check=True, stdout=sys.stderr)
     return data
 
@@ -55,7 +59,7 @@ def run_pyg(folder, data, model, threads, seconds):
 
 
 def run_train(train, data, model, ranks, threads, epochs):
-    hidden = ["--heads", str(HEADS), "--hidden", str(HIDDEN // HEADS)] if model == "gat" else ["--hidden", str(HIDDEN)]
+    hidden = ["--heads", str(HEADS), "--hidden", str(HIDDEN // HEADS)] if model in ("gat", "gatv2") else ["--hidden", str(HIDDEN)]
     with tempfile.TemporaryDirectory() as scratch:
         found = pathlib.Path(scratch, "run.json")
         run = subprocess.run([str(train), "--data", str(data), "--model", model, *hidden, "--layers", str(LAYERS), "--epochs", str(epochs),

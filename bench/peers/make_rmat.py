@@ -3,7 +3,7 @@
 """Writes a data directory with the R-MAT graph of support/graphs.hpp: the same edges, from the same random numbers.
 
 2^scale vertices; of the generated edges each one is kept once, ordered by target and then by source. Features and labels are those of
-support/rmat_dataset.hpp. A share of the vertices, drawn at random, is for training; the others alternate between validation and
+support/rmat_dataset.hpp; edges have vectors and types if asked for. A share of the vertices, drawn at random, is for training; the others alternate between validation and
 testing. The directory appears under its name when it is complete; exit code 1 with one line if it is there already."""
 import argparse
 import pathlib
@@ -88,14 +88,14 @@ def make_edges(scale, edges_per_vertex, seed, undirected=False):
     return edges
 
 
-def write_features(path, vertices, features):
-    """float32 [n, f], uniform in [0, 1)."""
-    x = numpy.lib.format.open_memmap(path, mode="w+", dtype=numpy.float32, shape=(vertices, features))
+def write_features(path, count, features, seed):
+    """float32 [count, features], uniform in [0, 1)."""
+    x = numpy.lib.format.open_memmap(path, mode="w+", dtype=numpy.float32, shape=(count, features))
     column = numpy.arange(features, dtype=numpy.uint64)
     rows = max(1, CHUNK // features)
-    for begin in range(0, vertices, rows):
-        row = numpy.arange(begin, min(begin + rows, vertices), dtype=numpy.uint64)[:, None]
-        x[begin:begin + rows] = random_uniform(constant(2), row, column)
+    for begin in range(0, count, rows):
+        row = numpy.arange(begin, min(begin + rows, count), dtype=numpy.uint64)[:, None]
+        x[begin:begin + rows] = random_uniform(constant(seed), row, column)
     x.flush()
 
 
@@ -111,7 +111,12 @@ def write(folder, options):
     vertices = 1 << options.scale
     edges = make_edges(options.scale, options.edges_per_vertex, options.seed, options.undirected)
     numpy.save(folder / "edges.npy", edges)
-    write_features(folder / "features.npy", vertices, options.features)
+    write_features(folder / "features.npy", vertices, options.features, 2)
+    if options.edge_features:
+        write_features(folder / "edge_features.npy", len(edges), options.edge_features, 5)
+    if options.edge_types:
+        types = random_bits(constant(6), numpy.arange(len(edges), dtype=numpy.uint64), constant(0)) % constant(options.edge_types)
+        numpy.save(folder / "edge_type.npy", types.astype(numpy.int64))
     labels = random_bits(constant(3), numpy.arange(vertices, dtype=numpy.uint64), constant(0)) % constant(options.classes)
     numpy.save(folder / "labels.npy", labels.astype(numpy.int64))
     split = make_split(vertices, options.train_share)
@@ -126,6 +131,8 @@ def main():
     parser.add_argument("--edges-per-vertex", type=int, default=16)
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--classes", type=int, default=16)
+    parser.add_argument("--edge-features", type=int, default=0, help="columns of edge_features.npy; 0: none")
+    parser.add_argument("--edge-types", type=int, default=0, help="relations of edge_type.npy; 0: none")
     parser.add_argument("--train-share", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--undirected", action="store_true", help="both directions of each edge, and no loops")

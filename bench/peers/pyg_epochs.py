@@ -23,6 +23,7 @@ CASES = {
 DROPOUT = 0.5
 WARM_UP = 3
 HEADS = 8
+WITH_EDGES = ("gine", "gatv2", "rgcn")  # models that read edge_features.npy or edge_type.npy
 
 
 def stop(sentence):
@@ -36,7 +37,7 @@ except ImportError:
     stop("PyTorch is not installed (no module torch); nothing was measured")
 try:
     import torch_geometric
-    from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+    from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINEConv, RGCNConv, SAGEConv
     from torch_geometric.utils import add_self_loops
 except ImportError as e:
     stop(f"PyTorch Geometric is not installed or does not load ({e}); nothing was measured")
@@ -100,6 +101,31 @@ class Gat(torch.nn.Module):
         return self.layers[-1](x, edges)
 
 
+class WithEdges(torch.nn.Module):
+    """Layers that read what is on the edges: `attributes` for all, and types for R-GCN."""
+
+    def __init__(self, model, widths, attributes):
+        super().__init__()
+        columns = attributes.shape[1] if attributes.dim() == 2 else None
+
+        def make(a, b, heads):
+            if model == "gine":
+                inner = torch.nn.Sequential(torch.nn.Linear(a, b), torch.nn.ReLU(), torch.nn.Linear(b, b))
+                return GINEConv(inner, train_eps=True, edge_dim=columns)
+            if model == "gatv2":
+                return GATv2Conv(a, b // heads, heads=heads, edge_dim=columns, add_self_loops=False)
+            return RGCNConv(a, b, int(attributes.max()) + 1)
+
+        heads = [HEADS] * (len(widths) - 2) + [1]
+        self.layers = torch.nn.ModuleList(make(a, b, h) for a, b, h in zip(widths, widths[1:], heads))
+        self.attributes, self.between = attributes, torch.nn.functional.elu if model == "gatv2" else torch.relu
+
+    def forward(self, x, edges):
+        for layer in self.layers[:-1]:
+            x = self.between(layer(x, edges, self.attributes))
+        return self.layers[-1](x, edges, self.attributes)
+
+
 class Network(torch.nn.Module):
     def __init__(self, model, widths, dropout=DROPOUT):
         super().__init__()
@@ -124,6 +150,15 @@ def step(network, optimizer, x, a, labels, trains):
     return loss
 
 
+def attributes_of(options, edges):
+    """Those of the edges, which are distinct and in the order of their keys."""
+    import numpy
+    name = "edge_type" if options.model == "rgcn" else "edge_features"
+    values = torch.from_numpy(numpy.load(options.data / f"{name}.npy"))
+    order = torch.argsort(edges[:, 1] * (int(edges.max()) + 1) + edges[:, 0])
+    return values.long()[order] if options.model == "rgcn" else values.float()[order]
+
+
 def measure_directory(options):
     """At most `--epochs` on the data of --data, but within about `--seconds`."""
     import numpy
@@ -133,8 +168,9 @@ def measure_directory(options):
     x, vertices = x.float(), len(labels)
     keys = torch.unique(edges[:, 1] * vertices + edges[:, 0])
     widths = [x.shape[1], *[options.hidden] * (options.layers - 1), int(labels.max()) + 1]
-    if options.model == "gat":
-        graph, network = torch.stack([keys % vertices, keys // vertices]), Gat(widths)
+    if options.model in ("gat", *WITH_EDGES):
+        graph = torch.stack([keys % vertices, keys // vertices])
+        network = WithEdges(options.model, widths, attributes_of(options, edges)) if options.model in WITH_EDGES else Gat(widths)
     else:
         graph, network = adjacency(keys, vertices, options.model == "gcn"), Network(options.model, widths, dropout=0)
     trains = split == 1
@@ -182,7 +218,7 @@ def main():
     parser.add_argument("--scale-down", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("--data", type=pathlib.Path, metavar="DIR", help="epochs on the CPU, on this graph; prints JSON")
-    parser.add_argument("--model", choices=["gcn", "sage", "gat"], default="gcn")
+    parser.add_argument("--model", choices=["gcn", "sage", "gat", *WITH_EDGES], default="gcn")
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)

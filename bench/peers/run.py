@@ -60,12 +60,14 @@ def run_spmm(options, data):
 def run_epochs(options, data):
     """{(graph, model): the turns}."""
     train = options.build / "examples" / "train"
-    graphs = [(epochs.rmat(options.environment, int(scale)), None) for scale in options.scales.split(",") if scale]
+    scales = [int(scale) for scale in options.scales.split(",") if scale]
+    graphs = [(epochs.rmat(options.environment, scale), None, epochs.MODELS) for scale in scales]
+    graphs += [(epochs.rmat(options.environment, scale, with_edges=True), None, epochs.WITH_EDGES) for scale in scales]
     if data:
-        graphs.append((epochs.dense(options.environment, data / "cora"), data / "cora"))
+        graphs.append((epochs.dense(options.environment, data / "cora"), data / "cora", epochs.MODELS))
     found = {}
-    for graph, with_sparse_features in graphs:
-        for model in epochs.MODELS:
+    for graph, with_sparse_features, models in graphs:
+        for model in models:
             print(f"epochs of {model} on {graph.name} ...", file=sys.stderr)
             found[graph.name, model] = epochs.compare(options.environment, train, graph, with_sparse_features, model, options)
     return found

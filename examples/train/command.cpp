@@ -2,23 +2,17 @@
 #include "command.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <filesystem>
 
-#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "complete.hpp"
+#include "ordering.hpp"
 #include "presets.hpp"
-#include "results.hpp"
 
 namespace {
 
-using partita::nn::field;
-using partita::nn::field_group;
-
-CLI::Validator validator_of(const partita::nn::field_range& range, bool whole) {
+CLI::Validator validator_of(const nn::field_range& range, bool whole) {
   const std::string is(range.is);
   if (whole && range.least >= 0) return whole_number(is, range.least, std::nextafter(range.most, HUGE_VAL));
   return number_that(is, [=](double v) {
@@ -26,7 +20,7 @@ CLI::Validator validator_of(const partita::nn::field_range& range, bool whole) {
   });
 }
 
-void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::string>& given) {
+void take_stage_layers(nn::pipeline_options& p, const std::vector<std::string>& given) {
   p.measured = given.front() == "measured";
   if (p.measured && given.size() == 1) return;
   for (const std::string& text : given) {
@@ -35,19 +29,19 @@ void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::
   }
 }
 
-CLI::Option* add_words(CLI::App& app, const field& f, partita::nn::training_options& t) {
+CLI::Option* add_words(CLI::App& app, const nn::field& f, nn::training_options& t) {
   std::vector<std::string> allowed;
   for (std::size_t k = 0; k < f.number_of({}); ++k) allowed.emplace_back(f.word(k));
   if (f.name == "model")
-    for (const partita::nn::model_row& row : partita::nn::model_rows)
+    for (const nn::model_row& row : nn::model_rows)
       if (std::ranges::find(allowed, row.name) == allowed.end()) allowed.emplace_back(row.name);
-  const auto take = [&](const std::string& word) { partita::nn::take(f, t, word); };
+  const auto take = [&](const std::string& word) { nn::take(f, t, word); };
   return words(app.add_option_function<std::string>("--" + std::string(f.name), take, std::string(f.help)),
                allowed)
       ->default_str(f.range.or_none ? "" : text_of(f, t));
 }
 
-CLI::Option* add_stage_layers(CLI::App& app, const field& f, partita::nn::pipeline_options& p) {
+CLI::Option* add_stage_layers(CLI::App& app, const nn::field& f, nn::pipeline_options& p) {
   const auto take = [&p](const std::vector<std::string>& given) { take_stage_layers(p, given); };
   const CLI::Validator count = validator_of(f.range, true);
   return app
@@ -58,10 +52,11 @@ CLI::Option* add_stage_layers(CLI::App& app, const field& f, partita::nn::pipeli
       ->option_text(std::string(f.form));
 }
 
-/// The options of a group.
-void add_fields(CLI::App& app, const std::string& title, field_group group, command& c) {
-  partita::nn::training_options& t = c.training;
-  const auto add = [&]<class V>(const field& f, V* value) -> CLI::Option* {
+/// The options of a group of fields, under a title.
+void add_fields(CLI::App& app, const std::string& title, nn::field_group group, command& c) {
+  app.option_defaults()->group(title);
+  nn::training_options& t = c.training;
+  const auto add = [&]<class V>(const nn::field& f, V* value) -> CLI::Option* {
     const std::string name = "--" + std::string(f.name), help(f.help);
     constexpr bool is_bool = std::is_same_v<V, bool>;
     if (f.name == "class-weights")
@@ -81,29 +76,25 @@ void add_fields(CLI::App& app, const std::string& title, field_group group, comm
       return option;
     }
   };
-  for (const field& f : partita::nn::fields)
-    if (f.group == group) std::visit([&](auto* value) { add(f, value)->group(title); }, f.of(t));
+  for (const nn::field& f : nn::fields)
+    if (f.group == group) std::visit([&](auto* value) { add(f, value); }, f.of(t));
 }
 
-void add_partition(CLI::App& app, command& c) {
-  const std::string group = "Ranks";
+void add_ranks(CLI::App& app, command& c) {
+  app.option_defaults()->group("Ranks");
   app.add_option("--policy", c.policy,
                  CLI::detail::join(policy_names(), ", ") +
                      "\nor auto: the least product of words that travel and memory")
-      ->group(group)
       ->option_text("NAME")
       ->capture_default_str();
   app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
-      ->group(group)
       ->check(count)
       ->option_text("N");
   app.add_option("--mesh", c.mesh,
                  "ranks along row, col and depth (default: nearest to a square or a cube),\n"
                  "or auto: each that the policy allows is compared, as by --policy auto")
-      ->group(group)
       ->option_text("RxCxD");
   app.add_option("--replication", c.replication, "depth of the mesh: copies of the dense operand")
-      ->group(group)
       ->check(count)
       ->option_text("C");
   const auto take = [&c](const std::vector<std::string>& given) { c.partition = parse_ordering(given); };
@@ -111,43 +102,64 @@ void add_partition(CLI::App& app, command& c) {
          "--partition", take,
          "which vertices a rank has: in their order, by chance, so that few edges cross,\n"
          "or as a file says, with the number of a rank for each vertex")
-      ->group(group)
       ->expected(1, 2)
       ->option_text("none|random|metis|given FILE")
       ->default_str("none");
-  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun")
-            ->group(group),
+  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
-  add_timeout(app, c.timeout)->group(group);
-  words(app.add_option("--device", c.device, "where they compute")->group(group), {"cpu", "cuda"})
-      ->capture_default_str();
+  add_timeout(app, c.timeout);
+  words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
   const auto limit = [&c](const std::string& size) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
   };
   app.add_option_function<std::string>(
          "--memory", limit,
          "fail, naming the first buffer that does not fit, when those of a rank would be larger")
-      ->group(group)
       ->option_text("SIZE");
   app.add_option("--far", c.far,
                  "what --memory does not hold lives there, and passes through it in chunks: a\n"
                  "folder on a fast disk; with --device cuda, pinned memory of the host")
-      ->group(group)
       ->option_text("FOLDER|pinned");
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
-      ->group(group)
       ->check(count)
       ->option_text("N");
   app.add_flag("--reproducible", c.reproducible,
-               "the same bits for every policy, mesh, number of ranks and of threads")
-      ->group(group);
+               "the same bits for every policy, mesh, number of ranks and of threads");
+}
+
+void add_data_and_results(CLI::App& app, command& c) {
+  app.option_defaults()->group("Data and results");
+  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+      ->required()
+      ->option_text("DIR");
+  add_task(app, c.task);
+  add_unpack_limit(app, c.unpack_limit);
+  const auto file = [&](const char* name, std::string& path, const char* form, const char* what) {
+    app.add_option(name, path, what)->option_text(form);
+  };
+  const auto number = [&](const char* name, int& value, const char* form, const char* what) {
+    app.add_option(name, value, what)->check(count)->option_text(form)->capture_default_str();
+  };
+  file("--json", c.json, "FILE", "write the results, and what reproduces them");
+  file("--checkpoint", c.checkpoint.folder, "DIR", "write checkpoints there, from which a run can go on");
+  number("--every", c.checkpoint.every, "N", "epochs from one checkpoint to the next");
+  number("--keep", c.checkpoint.keep, "K", "checkpoints that are kept, the newest ones");
+  app.add_flag("--resume", c.checkpoint.resume, "go on from the newest checkpoint that is whole");
+  file("--init", c.init, "FILE.safetensors", "begin with these parameters, such as those of --save");
+  file("--save", c.save, "FILE.safetensors", "write the parameters and what the model computes, for predict");
+  file("--save-logits", c.save_logits, "FILE.npy", "write the logits of all vertices");
+  file("--save-embeddings", c.save_embeddings, "FILE.npy",
+       "write the input of the last layer with parameters");
+  app.add_flag("--quiet", c.quiet, "print nothing");
+  app.get_help_ptr()->group("Data and results")->description("print this and exit");
+  app.set_version_flag("--version", "train " + build::version, "print the version and exit");
 }
 
 /// Throws usage_error for lists in which a number is missing, as in 4,,5, which CLI11 passes over.
 void require_whole_lists(const std::vector<std::string>& words) {
   for (std::size_t k = 1; k < words.size(); ++k)
-    for (const field& f : partita::nn::fields) {
+    for (const nn::field& f : nn::fields) {
       if (f.form.find(',') == f.form.npos) continue;
       const std::string name = "--" + std::string(f.name);
       const bool joined = words[k].starts_with(name + "=");
@@ -156,21 +168,6 @@ void require_whole_lists(const std::vector<std::string>& words) {
       if (list.find(",,") != list.npos)
         throw usage_error(name + ": a number is missing in '" + list.substr(1, list.size() - 2) + "'");
     }
-}
-
-/// Throws usage_error where two outputs would be one file.
-void require_different_files(const command& c) {
-  std::vector<std::pair<const char*, std::filesystem::path>> files;
-  for (const auto& [name, path] :
-       {std::pair("--json", &c.json), std::pair("--save", &c.save),
-        std::pair("--save-logits", &c.save_logits), std::pair("--save-embeddings", &c.save_embeddings)}) {
-    if (path->empty()) continue;
-    std::error_code ignored;
-    const std::filesystem::path file = std::filesystem::weakly_canonical(*path, ignored);
-    for (const auto& [other, of_other] : files)
-      if (file == of_other) throw usage_error(std::string(other) + " and " + name + " name the same file");
-    files.emplace_back(name, file);
-  }
 }
 
 /// The value of --preset, which is wanted before the other options are read over it.
@@ -195,35 +192,24 @@ command parse_command(int argc, char** argv) {
       "in\n"
       "mini-batches, or with its layers over stages.",
       "train");
+  using group = nn::field_group;
   add_data_and_results(app, c);
-  add_fields(app, "Model", field_group::model, c);
+  add_fields(app, "Model", group::model, c);
   app.get_option("--model")->required(preset.empty())->default_str("");
   app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
-      ->group("Model")
       ->option_text(preset_names("|"));
-  add_fields(app, "Training", field_group::training, c);
-  words(app.add_option("--precision", c.precision, "floating-point type")->group("Training"), {"f32", "f64"})
+  add_fields(app, "Training", group::training, c);
+  words(app.add_option("--precision", c.precision, "floating-point type"), {"f32", "f64"})
       ->capture_default_str();
-  add_fields(app, "Features", field_group::features, c);
-  add_fields(app, "Links", field_group::links, c);
-  add_fields(app, "Mini-batches", field_group::batches, c);
-  add_fields(app, "Stages", field_group::stages, c);
-  add_partition(app, c);
-  add_fields(app, "Products with the graph", field_group::products, c);
+  add_fields(app, "Features", group::features, c);
+  add_fields(app, "Links", group::links, c);
+  add_fields(app, "Mini-batches", group::batches, c);
+  add_fields(app, "Stages", group::stages, c);
+  add_ranks(app, c);
+  add_fields(app, "Products with the graph", group::products, c);
   show_defaults(app);
   require_whole_lists(c.words);
   parse(app, argc, argv);
-  complete_links(app, c);
-  require_use(app, c.training);
-  complete_mini_batches(app, c);
-  complete_stages(app, c);
-  complete_mesh(c);
-  complete_products(c);
-  complete_results(app, c);
-  require_different_files(c);
-  if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
-  if (const auto& t = c.training; !c.save_embeddings.empty() && layers_of(t) == 1)
-    throw usage_error("--save-embeddings needs a hidden layer, and this model has none");
-  if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
+  complete(app, c);
   return c;
 }

@@ -7,10 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "../ranks/files.hpp"
-#include "ordering.hpp"
+#include "../ranks/arrangement.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/io/parts.hpp"
 #include "partita/memory/far.hpp"
 #include "partita/train/fields.hpp"
+
+namespace nn = partita::nn;
+namespace io = partita::io;
+
+/// What --partition asks for, and how good the parts are when the data has been read.
+struct ordering {
+  std::string name = "none";  ///< none, random, metis or given
+  std::string file;           ///< of `given`
+  int parts = 1;              ///< as many as ranks
+  io::partition_quality quality;
+  double seconds = 0;  ///< to find the parts and to sort the vertices
+};
 
 /// What --checkpoint asks for.
 struct checkpointing {
@@ -23,8 +36,8 @@ struct checkpointing {
 struct command {
   std::vector<std::string> words;  ///< as they were given, the program's name first
   std::string data;
-  std::string class_weights;                ///< balanced, numbers, or a file of them; empty: ones
-  std::string task;                         ///< classes, labels, values or links; empty: as the labels are stored
+  std::string class_weights;  ///< balanced, numbers, or a file of them; empty: ones
+  std::string task;           ///< classes, labels, values or links; empty: as the labels are stored
   std::optional<std::size_t> unpack_limit;  ///< bytes of an array of features
   std::string policy = "auto";
   std::optional<int> ranks;
@@ -47,7 +60,13 @@ struct command {
   bool quiet = false;
   checkpointing checkpoint;
   bool reproducible = false;  ///< the same bits for every arrangement
-  partita::nn::training_options training;
+  nn::training_options training;
+
+  bool in_batches() const { return training.mini_batch.batch > 0; }
+  bool on_stages() const { return training.pipeline.stages > 0; }
+  bool cuts_chunks() const { return training.pipeline.cut == nn::chunk_cut::partitioned; }
+  /// Bytes of an element.
+  int element() const { return precision == "f64" ? 8 : 4; }
 };
 
 /// Prints the help or the version and exits where that is asked for. Throws usage_error.

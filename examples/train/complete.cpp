@@ -2,134 +2,192 @@
 #include "complete.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
-
-#include "../ranks/arrangement.hpp"
 
 namespace {
 
-using partita::nn::field;
-using partita::nn::model_row;
+/// Throws usage_error for the first pair of options of which both are given.
+void refuse_pairs(std::initializer_list<std::pair<bool, std::string_view>> pairs) {
+  for (const auto& [given, pair] : pairs) refuse_if(given, "{} do not go together", pair);
+}
 
-void require_stages_possible(const partita::nn::training_options& t, const std::string& option) {
-  const model_row* const row = find_row(t);
-  if (row == nullptr || !row->on_stages)
-    throw usage_error(option + " is for --model " + models_that(&model_row::on_stages) +
-                      ", coupled and with mean aggregation");
+/// Throws usage_error for the first option that the model or the mode does not use.
+void require_use(const CLI::App& app, const nn::training_options& t) {
+  for (const nn::field& f : nn::fields) {
+    const std::string name = "--" + std::string(f.name);
+    refuse_if(f.group != nn::field_group::none && app.count(name) > 0 && !f.mode.refusal(t).empty(), "{}{}",
+              name, f.mode.refusal(t));
+  }
+  if (const nn::field* const unread = unread_field(t)) {
+    const nn::model_row* const row = find_row(t);
+    throw usage_error(fmt::format("--{} is for --model {}, not {}", unread->name, models_of(*unread),
+                                  row == nullptr ? t.model : row->title()));
+  }
+  refuse_if(t.schedule.curve != nn::rate_curve::constant && t.schedule.least > t.learning_rate,
+            "--schedule-least {} is more than --lr {}", t.schedule.least, t.learning_rate);
+  refuse_if(t.raw_features && t.embedding > 0,
+            "--raw-features and --embedding do not go together: then no features are read");
+}
+
+void require_stages_possible(const nn::training_options& t, const char* option) {
+  const nn::model_row* const row = find_row(t);
+  refuse_if(row == nullptr || !row->on_stages, "{} is for --model {}, coupled and with mean aggregation",
+            option, models_that(&nn::model_row::on_stages));
 }
 
 /// row_1d for a policy that is not given.
-void complete_policy(const CLI::App& app, command& c, const std::string& mode) {
+void complete_policy(const CLI::App& app, command& c, const char* mode) {
   if (c.policy != "auto") return;
-  if (app.count("--policy") > 0)
-    throw usage_error("--policy auto and " + mode + " do not go together: name a policy, or none for row_1d");
+  refuse_if(app.count("--policy") > 0,
+            "--policy auto and {} do not go together: name a policy, or none for row_1d", mode);
   c.policy = "row_1d";
 }
 
-}  // namespace
-
-void require_use(const CLI::App& app, const partita::nn::training_options& t) {
-  for (const field& f : partita::nn::fields) {
-    const std::string name = "--" + std::string(f.name);
-    if (f.group != partita::nn::field_group::none && app.count(name) > 0 && !f.mode.refusal(t).empty())
-      throw usage_error(name + std::string(f.mode.refusal(t)));
-  }
-  if (const field* const unread = unread_field(t)) {
-    const model_row* const row = find_row(t);
-    throw usage_error("--" + std::string(unread->name) + " is for --model " + models_of(*unread) + ", not " +
-                      (row == nullptr ? t.model : row->title()));
-  }
-  if (t.schedule.curve != partita::nn::rate_curve::constant && t.schedule.least > t.learning_rate)
-    throw usage_error(
-        fmt::format("--schedule-least {} is more than --lr {}", t.schedule.least, t.learning_rate));
-  if (t.raw_features && t.embedding > 0)
-    throw usage_error("--raw-features and --embedding do not go together: then no features are read");
+/// The columns of rows for links become those of the hidden layer.
+void complete_links(const CLI::App& app, command& c) {
+  nn::link_options& links = c.training.links;
+  if (c.task != "links") return refuse_if(links.width > 0, "--link-width needs --task links");
+  for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
+    refuse_if(app.count(name) > 0, "{} and --task links do not go together", name);
+  if (links.width == 0) links.width = c.training.hidden.back();
+  refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
+            "--held-out takes two shares, of validation and test links, below 1 together");
 }
 
+/// One fan-out becomes that of all layers.
 void complete_mini_batches(const CLI::App& app, command& c) {
-  partita::nn::training_options& t = c.training;
-  if (t.mini_batch.batch == 0) return;
-  if (t.mini_batch.micro_batches > t.mini_batch.batch)
-    throw usage_error("--micro-batches " + std::to_string(t.mini_batch.micro_batches) +
-                      " are more parts than a batch of " + std::to_string(t.mini_batch.batch) +
-                      " has vertices");
+  if (!c.in_batches()) return;
+  nn::training_options& t = c.training;
+  nn::mini_batch_options& b = t.mini_batch;
+  refuse_if(b.micro_batches > b.batch, "--micro-batches {} are more parts than a batch of {} has vertices",
+            b.micro_batches, b.batch);
   const std::size_t layers =
       t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
-  std::vector<partita::local_index>& fanouts = t.mini_batch.fanouts;
-  using partita::nn::batch_sampler;
-  const batch_sampler sampler = t.mini_batch.sampler;
-  const bool walks = sampler == batch_sampler::walks;
-  const partita::local_index usual = walks ? 2 : sampler == batch_sampler::layers ? 1000 : 10;
-  if (fanouts.size() < 2) fanouts.assign(walks ? 1 : layers, fanouts.empty() ? usual : fanouts[0]);
-  if (sampler != batch_sampler::neighbours && *std::ranges::min_element(fanouts) < 1)
-    throw usage_error("--fanout -1 is for --sampler neighbours");
-  if (t.mini_batch.replace && sampler != batch_sampler::neighbours)
-    throw usage_error("--replace is for --sampler neighbours");
-  if (walks && t.mini_batch.sampled_scores) throw usage_error("--sampler walks needs --scores exact");
-  if (walks && fanouts.front() > partita::nn::most_hops)
-    throw usage_error("--fanout of --sampler walks is a length up to " +
-                      std::to_string(partita::nn::most_hops) + ", not " + std::to_string(fanouts.front()));
-  if (walks && fanouts.size() > 1)
-    throw usage_error("--fanout of --sampler walks is one length, not " + std::to_string(fanouts.size()));
-  if (!walks && fanouts.size() != layers)
-    throw usage_error("--fanout has " + std::to_string(fanouts.size()) + " numbers, and the model " +
-                      std::to_string(layers) + " layers");
+  const bool walks = b.sampler == nn::batch_sampler::walks;
+  const bool neighbours = b.sampler == nn::batch_sampler::neighbours;
+  const partita::local_index usual = walks ? 2 : neighbours ? 10 : 1000;
+  std::vector<partita::local_index>& f = b.fanouts;
+  if (f.size() < 2) f.assign(walks ? 1 : layers, f.empty() ? usual : f[0]);
+  refuse_if(!neighbours && *std::ranges::min_element(f) < 1, "--fanout -1 is for --sampler neighbours");
+  refuse_if(b.replace && !neighbours, "--replace is for --sampler neighbours");
+  refuse_if(walks && b.sampled_scores, "--sampler walks needs --scores exact");
+  refuse_if(walks && f[0] > nn::most_hops, "--fanout of --sampler walks is a length up to {}, not {}",
+            nn::most_hops, f[0]);
+  refuse_if(walks && f.size() > 1, "--fanout of --sampler walks is one length, not {}", f.size());
+  refuse_if(!walks && f.size() != layers, "--fanout has {} numbers, and the model {} layers", f.size(),
+            layers);
   complete_policy(app, c, "--batch");  // of the evaluation only
 }
 
-int layers_of(const partita::nn::training_options& t) {
-  const model_row* const row = find_row(t);
+void complete_stages(const CLI::App& app, command& c) {
+  if (!c.on_stages()) return;
+  const nn::pipeline_options& p = c.training.pipeline;
+  for (const char* name : {"--batch", "--embedding", "--exchange-chunks"})
+    refuse_if(app.count(name) > 0, "{} and --stages do not go together", name);
+  require_stages_possible(c.training, "--stages");
+  refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
+            "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
+  refuse_if(p.guard > 0 && p.history == nn::chunk_history::exact,
+            "--guard has nothing to compare with --history exact");
+  refuse_if(p.guard > c.training.epochs, "--guard {} compares nothing in {} epochs", p.guard,
+            c.training.epochs);
+  complete_policy(app, c, "--stages");
+}
+
+void require_mesh(const command& c) {
+  if (c.mesh == "auto")
+    refuse_pairs({{c.replication.has_value(), "--replication and --mesh auto"},
+                  {c.in_batches(), "--batch and --mesh auto"},
+                  {c.on_stages(), "--stages and --mesh auto"}});
+}
+
+void require_products(const command& c) {
+  if (c.training.operands == nn::operand_format::own) return;
+  require_stages_possible(c.training, "--products bf16");
+  refuse_pairs({{c.precision == "f64", "--products bf16 and --precision f64"},
+                {c.reproducible, "--products bf16 and --reproducible"},
+                {c.device == "cuda", "--products bf16 and --device cuda"},
+                {c.in_batches(), "--products bf16 and --batch"},
+                {c.on_stages(), "--products bf16 and --stages"}});
+}
+
+/// Throws usage_error for a --far that has no budget, or is for something else.
+void require_far(const CLI::App& app, const command& c) {
+  if (app.count("--far") == 0) return;
+  refuse_if(!c.memory, "--far needs --memory, which says what stays out of it");
+  refuse_if(c.device == "cuda" && c.far != "pinned",
+            "--far with --device cuda takes the word pinned, for page-locked memory of the host");
+  refuse_if(c.device == "cpu" && c.far == "pinned",
+            "--far pinned needs --device cuda; a folder of that name is ./pinned");
+  refuse_pairs({{c.on_stages(), "--far and --stages"}});
+}
+
+/// Throws usage_error where outputs cannot be computed again.
+void require_recomputation(const command& c) {
+  if (c.training.recompute != nn::recomputation::always) return;
+  refuse_pairs({{c.in_batches(), "--batch and --recompute always"},
+                {c.on_stages(), "--stages and --recompute always"}});
+  refuse_if(c.training.model == "gcnii",
+            "--recompute always is not for gcnii, whose layers read the output of an earlier one");
+}
+
+void require_reproducible(const command& c) {
+  if (!c.reproducible) return;
+  refuse_if(c.device != "cpu", "--reproducible needs --device cpu: only there are such sums");
+  refuse_if(c.on_stages(), "--reproducible is not for --stages");
+  if (!c.in_batches()) return;
+  const nn::mini_batch_options& b = c.training.mini_batch;
+  for (const auto& [given, what] :
+       {std::pair(c.training.model == "gat", "--model gat: its sums are in the order of the samples"),
+        std::pair(b.sampler == nn::batch_sampler::walks,
+                  "--sampler walks: a subgraph depends on which roots a rank has"),
+        std::pair(b.placement == partita::sampling::placement::column,
+                  "--placement column: its products are partial sums over the ranks' columns")})
+    refuse_if(given, "--reproducible with --batch is not for {}", what);
+}
+
+/// Throws usage_error where two outputs would be one file.
+void require_different_files(const command& c) {
+  std::map<std::filesystem::path, const char*> files;
+  for (const auto& [name, path] :
+       {std::pair("--json", &c.json), std::pair("--save", &c.save),
+        std::pair("--save-logits", &c.save_logits), std::pair("--save-embeddings", &c.save_embeddings)}) {
+    std::error_code ignored;
+    if (path->empty()) continue;
+    const auto [other, is_new] = files.emplace(std::filesystem::weakly_canonical(*path, ignored), name);
+    refuse_if(!is_new, "{} and {} name the same file", other->second, name);
+  }
+}
+
+/// Layers with parameters, of the models that may have a single one; 0 for others.
+int layers_of(const nn::training_options& t) {
+  const nn::model_row* const row = find_row(t);
   if (row == nullptr || !row->reads("layers") || row->convolutions > 0) return 0;
   return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
 }
 
-void complete_stages(const CLI::App& app, command& c) {
-  partita::nn::pipeline_options& p = c.training.pipeline;
-  if (p.stages == 0) return;
-  for (const char* name : {"--batch", "--embedding", "--exchange-chunks"})
-    if (app.count(name) > 0) throw usage_error(std::string(name) + " and --stages do not go together");
-  require_stages_possible(c.training, "--stages");
-  if (!p.layers.empty() && std::ssize(p.layers) != p.stages)
-    throw usage_error("--stage-layers has " + std::to_string(p.layers.size()) + " numbers for " +
-                      std::to_string(p.stages) + " stages");
-  if (p.guard > 0 && p.history == partita::nn::chunk_history::exact)
-    throw usage_error("--guard has nothing to compare with --history exact");
-  if (p.guard > c.training.epochs)
-    throw usage_error("--guard " + std::to_string(p.guard) + " compares nothing in " +
-                      std::to_string(c.training.epochs) + " epochs");
-  complete_policy(app, c, "--stages");
-}
+}  // namespace
 
-void complete_links(const CLI::App& app, command& c) {
-  partita::nn::link_options& links = c.training.links;
-  if (c.task != "links") {
-    if (links.width > 0) throw usage_error("--link-width needs --task links");
-    return;
-  }
-  for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
-    if (app.count(name) > 0) throw usage_error(std::string(name) + " and --task links do not go together");
-  if (links.width == 0) links.width = c.training.hidden.back();
-  if (links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1)
-    throw usage_error("--held-out takes two shares, of validation and test links, below 1 together");
-}
-
-void complete_products(const command& c) {
-  if (c.training.operands == partita::nn::operand_format::own) return;
-  require_stages_possible(c.training, "--products bf16");
-  for (const auto& [given, name] :
-       {std::pair(c.precision == "f64", "--precision f64"), std::pair(c.reproducible, "--reproducible"),
-        std::pair(c.device == "cuda", "--device cuda"), std::pair(c.training.mini_batch.batch > 0, "--batch"),
-        std::pair(c.training.pipeline.stages > 0, "--stages")})
-    if (given) throw usage_error(std::string("--products bf16 and ") + name + " do not go together");
-}
-
-void complete_mesh(const command& c) {
-  if (c.mesh != "auto") return;
-  if (c.replication) throw usage_error("--replication and --mesh auto do not go together");
-  for (const auto& [given, name] : {std::pair(c.training.mini_batch.batch > 0, "--batch"),
-                                    std::pair(c.training.pipeline.stages > 0, "--stages")})
-    if (given) throw usage_error(std::string(name) + " and --mesh auto do not go together");
+void complete(const CLI::App& app, command& c) {
+  complete_links(app, c);
+  require_use(app, c.training);
+  complete_mini_batches(app, c);
+  complete_stages(app, c);
+  require_mesh(c);
+  require_products(c);
+  for (const char* name : {"--every", "--keep", "--resume"})
+    refuse_if(c.checkpoint.folder.empty() && app.count(name) > 0, "{} needs --checkpoint", name);
+  require_far(app, c);
+  require_recomputation(c);
+  require_reproducible(c);
+  require_different_files(c);
+  if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
+  refuse_if(!c.save_embeddings.empty() && layers_of(c.training) == 1,
+            "--save-embeddings needs a hidden layer, and this model has none");
+  refuse_if(c.comm == "nccl" && c.device != "cuda", "--comm nccl needs --device cuda");
 }

@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/core.h>
 #include <functional>
 #include <string>
 #include <utility>
 
-#include "checkpoints.hpp"
+#include "../ranks/rows_file.hpp"
+#include "build.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/train/checkpoint.hpp"
+#include "partita/train/make_training.hpp"
+#include "process.hpp"
 #include "run.hpp"
-#include "saving.hpp"
 
 /// Makes a mesh of all ranks at a place; every rank must call.
 template <class Device>
@@ -38,51 +43,94 @@ partita::memory::far_rates bound_memory(const partita::device_queue<Device>& que
 /// The policies and meshes that `auto` stands for: one policy or every one, on its nearest mesh or on each
 /// that it allows; with --far their buffers may be of any size. Every rank must call.
 template <class T, class Device>
-partita::nn::policy_choice chosen_by(const command& c, int ranks, const mesh_maker<Device>& make_mesh,
-                                     const partita::io::dataset& data,
-                                     const partita::nn::training_options& options) {
-  if (c.memory && !partita::nn::is_counted<T, Device>(options))
+nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
+                            const nn::training_options& options) {
+  const command& c = j.c;
+  if (c.memory && !nn::is_counted<T, Device>(options))
     throw usage_error("--memory needs a --policy and a mesh for " + options.model +
                       ", since auto sets it up under every policy");
-  partita::nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
+  nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   if (c.far.empty()) from.most_bytes = c.memory;
-  return partita::nn::choose_policy<T>(ranks, make_mesh, data, options, from);
+  return nn::choose_policy<T>(j.world.size(), make_mesh, j.data, options, from);
+}
+
+/// How a run goes on from the checkpoints that the command names, if any, and where signals ask it to end.
+template <class T>
+nn::continuation<T> continuation_for(const job& j, const partita::memory::far_rates& rates) {
+  const command& c = j.c;
+  nn::continuation<T> how;
+  if (const checkpointing& k = c.checkpoint; !k.folder.empty())
+    how = nn::checkpoints_in<T>(
+        {.folder = k.folder, .every = k.every, .keep = k.keep, .resume = k.resume}, c.training, j.data,
+        [](const std::string& sentence) { fmt::print(stderr, "train: {}\n", sentence); });
+  how.load = [load = how.load, &c]() -> std::optional<nn::training_state<T>> {
+    io::require_unchanged_files();  // while matrices were made of them
+    give_back_free_memory();
+    auto found = load ? load() : std::nullopt;
+    const int epochs = c.training.epochs;
+    if (found && !c.quiet && std::ssize(found->epochs) <= epochs)
+      fmt::print("resumed after epoch {} of {}\n", found->epochs.size(), epochs);
+    return found;
+  };
+  if (!c.init.empty()) {
+    how.source = c.init;
+    how.initial = [file = c.init] { return nn::values_in<T>(io::load_safetensors(file)); };
+  }
+  how.stop = [] { return ending_signal != 0; };
+  if (c.old_number) how.old_number = *c.old_number;
+  if (!c.far.empty())
+    how.forecast = [&j, rates](const partita::far_forecast& f) {
+      if (j.tell.forecast) j.tell.forecast(f, rates);
+    };
+  return how;
+}
+
+/// Writes the files that `c` asks for, with vertices in the order of the data on disk. Collective; one rank
+/// writes. Throws partita::error when a file cannot be written.
+template <class T, class Device>
+void write_trained(nn::training<T, Device>& training, const job& j) {
+  const command& c = j.c;
+  const std::vector<partita::global_index> as_read, &vertices = c.old_number ? *c.old_number : as_read;
+  nn::state_dict<T> values;
+  nn::model_outputs<T> outputs;
+  if (!c.save.empty()) values = training.values();
+  if (!c.save_logits.empty() || !c.save_embeddings.empty())
+    outputs = training.outputs(!c.save_embeddings.empty());
+  if (j.world.rank() != 0) return;
+  nn::detail::sort_embedding(values, vertices, false);
+  if (!c.save.empty()) nn::save_model(c.save, values, c.training, j.data, {{"partita", build::version}});
+  if (!c.save_logits.empty()) write_rows(c.save_logits, std::move(outputs.logits), j.data.classes, vertices);
+  if (!c.save_embeddings.empty())
+    write_rows(c.save_embeddings, std::move(outputs.hidden), outputs.hidden_width, vertices);
 }
 
 template <class T, class Device>
-outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
-                 const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
-                 const observers& tell) {
+outcome train_in(const job& j, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far) {
   outcome o;
   const auto begin = std::chrono::steady_clock::now();
-  partita::nn::training_options options = c.training;
-  options.mini_batch.sampling_threads = *c.threads;
-  if (asked) {
-    o.how = *asked;
+  nn::training_options options = j.c.training;
+  options.mini_batch.sampling_threads = *j.c.threads;
+  if (j.asked) {
+    o.how = *j.asked;
   } else {
-    partita::nn::policy_choice choice = chosen_by<T>(c, ranks, make_mesh, data, options);
+    nn::policy_choice choice = chosen_by<T>(j, make_mesh, options);
     o.how = {std::string(choice.policy.name), choice.mesh};
     o.candidates = std::move(choice.candidates);
     options.symmetric = choice.symmetric;
   }
-  for (const partita::nn::policy_candidate& k : o.candidates)
+  for (const nn::policy_candidate& k : o.candidates)
     o.setup_peak_bytes = std::max(o.setup_peak_bytes, k.cost.buffer_bytes.max_rank);
-  if (tell.begin) tell.begin(o);
-  const bool on_stages = c.training.pipeline.stages > 0;
-  const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
+  if (j.tell.begin) j.tell.begin(o);
+  const partita::mesh<Device> m =
+      make_mesh(j.c.on_stages() ? partita::mesh_shape{j.world.size(), 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  const partita::memory::far_rates rates = bound_memory(m.queue(), start_far, c);
-  partita::nn::continuation<T> how = continuation_for<T>(c, data);
-  if (!c.far.empty())
-    how.forecast = [&tell, rates](const partita::far_forecast& f) {
-      if (tell.forecast) tell.forecast(f, rates);
-    };
+  const nn::continuation<T> how = continuation_for<T>(j, bound_memory(m.queue(), start_far, j.c));
   const partita::policy& p = partita::find_policy(o.how.policy);
-  const auto training = partita::nn::make_training<T>(m, data, options, p, o.how.mesh);
-  o.result = training->run(tell.epoch, how);
-  write_trained(*training, data, c, m.rank() == 0);
+  const auto training = nn::make_training<T>(m, j.data, options, p, o.how.mesh);
+  o.result = training->run(j.tell.epoch, how);
+  write_trained(*training, j);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);
   // The slowest rank at distributing may have begun before this one.
   const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;

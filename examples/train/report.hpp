@@ -1,23 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What `train` shows and writes.
+/// What `train` shows and writes. All of it is for one rank only.
 
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "partita/comm/ledger.hpp"
 #include "run.hpp"
 
-/// Prints a line an epoch, at most a few a second, with scores, accuracies, micro-F1 or R^2, and the time
-/// that is left. Only for one rank.
-partita::nn::epoch_observer progress_printer(int epochs, partita::io::task task);
+/// What is counted in a line such as "reading: 320 of 780 MB, 2 s left".
+struct counted_work {
+  std::string name;  ///< what is done
+  std::string unit;
+  double size = 1;  ///< of a unit, in what the observer is told
+};
 
-/// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
+/// An observer that prints such lines, the first after a second; `from_all` times as much as it is told is
+/// done, since other ranks do as much. After all is done, or when less is than before, what it is told is
+/// about other work, such as another matrix, and begins with that call.
+partita::comm::progress work_printer(counted_work work, int from_all = 1);
+
+/// How good the parts and the chunks of the vertices are, where they were asked for.
+void print_cuts(const command& c, const io::dataset& data);
+void print_notes(const command& c, const std::vector<std::string>& notes);
+
+/// They print what `auto` chose from, a line each, and on stderr what is odd about the mesh; what an epoch
+/// over far memory will move, in chunks of what sizes; and a line an epoch, at most a few a second, with
+/// scores, accuracies, micro-F1 or R^2, and the time that is left.
+observers printers(const command& c, io::task task);
+
+/// Some lines for a person: on stderr what a signal has ended, and which edges repeat others.
+void print_end(const command& c, int ranks, const outcome& run, const io::dataset& data);
+
+/// Why `auto` chose what it did.
+inline constexpr const char* chosen_because = "the least product of words and bytes";
+
+/// The run as JSON (docs/train.md names every key): its results, and what reproduces it, options, command
+/// line, data with checksums, program, date and host. Throws partita::error when the file cannot be written,
+/// or a file of the data cannot be read again.
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
-                const partita::io::dataset& data);
-
-/// What `auto` chose from, a line each, and on stderr what is odd about the mesh. Only for one rank.
-void print_start(const outcome& run);
-
-/// What an epoch over far memory will move, in chunks of what sizes. Only for one rank.
-void print_forecast(const partita::far_forecast& f, const partita::memory::far_rates& rates);
-
-/// Some lines for a person.
-void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
-                   partita::io::task task);
+                const io::dataset& data);

@@ -4,26 +4,16 @@
 
 #include "partita/algebra/edge_spmm.hpp"
 #include "partita/algebra/elementwise.hpp"
-#include "partita/algebra/reproducible.hpp"
 #include "partita/algebra/sddmm.hpp"
-#include "support/edge_matrices.hpp"
+#include "support/serial_messages.hpp"
 
 namespace test_messages {
 
 using namespace test_support;
 using partita::algebra::message_options;
 using partita::algebra::message_plan;
-using partita::algebra::message_reduction;
 
-constexpr global_index vertices = 23, width = 6;
-
-/// Directed, with empty rows and columns, and a vertex without any edge.
-std::vector<triplet<double>> edges_of_graph() {
-  std::vector<triplet<double>> edges;
-  for (const auto& e : sparse_entries({vertices, vertices}, 4))
-    if (e.row != 20 && e.col != 20) edges.push_back(e);
-  return edges;
-}
+constexpr global_index vertices = message_vertices, width = message_width;
 
 constexpr auto gated = [](auto u, auto v, auto e) {
   using std::exp;
@@ -39,123 +29,61 @@ constexpr auto bent = [](auto u, auto e) {
   return tanh(u * e);
 };
 
-/// Rows of sources and targets, a row for each edge, and sums of messages, edge by edge.
-struct serial_case {
-  std::vector<triplet<double>> edges = edges_of_graph();
-  local_index heads = 1;  ///< 0: no values
-  bool mean = false;
-  std::vector<double> sources = whole({vertices, width}, field(0)),
-                      targets = whole({vertices, width}, field(0)), values = {};
-
-  void set_values() {
-    for (const auto& e : edges)
-      for (local_index h = 0; h < heads; ++h) values.push_back(edge_entry(e.row, e.col, h));
-  }
-  template <class F>
-  std::vector<double> sums(const F& f) const {
-    std::vector<double> z(vertices * width, 0), count(vertices, 0);
-    for (const auto& e : edges) count[static_cast<std::size_t>(e.row)] += 1;
-    for (std::size_t k = 0; k < edges.size(); ++k)
-      for (global_index j = 0; j < width; ++j) {
-        const auto at = [j](global_index i) { return static_cast<std::size_t>(i * width + j); };
-        const auto h = static_cast<std::size_t>(heads == 0 ? 0 : j * heads / width);
-        const double value = heads == 0 ? 1 : values[k * static_cast<std::size_t>(heads) + h];
-        const double u = sources[at(edges[k].col)], v = targets[at(edges[k].row)];
-        double m = 0;
-        if constexpr (std::is_invocable_v<F, double, double, double>)
-          m = f(u, v, value);
-        else
-          m = f(u, value);
-        z[at(edges[k].row)] += mean ? m / count[static_cast<std::size_t>(edges[k].row)] : m;
-      }
-    return z;
-  }
-  /// Differences of sum over (v, j) of Z(v, j) field 1(v, j).
-  template <class F>
-  std::vector<double> differences(const F& f, std::vector<double> serial_case::*of) {
-    std::vector<double> slopes;
-    const auto loss = [&] {
-      const std::vector<double> z = sums(f);
-      double total = 0;
-      for (global_index i = 0; i < vertices * width; ++i)
-        total += z[static_cast<std::size_t>(i)] * element(i / width, i % width, 1);
-      return total;
-    };
-    for (double& x : this->*of) {
-      const double before = x, step = 1e-6;
-      x = before + step;
-      const double above = loss();
-      x = before - step;
-      slopes.push_back((above - loss()) / (2 * step));
-      x = before;
-    }
-    return slopes;
-  }
+constexpr auto attentive = [](auto u, auto v, auto e, auto p) {
+  const auto x = u + v + e;
+  return p[0] * (x > 0 ? x : 0.2 * x) + p[1];
 };
-
-struct expected_values {
-  std::vector<double> z, dsources, dtargets;
-  std::map<std::tuple<global_index, global_index, global_index>, double> dvalues;
-};
-template <class F>
-expected_values expected_of(const F& f, serial_case c) {
-  c.set_values();
-  expected_values all{
-      c.sums(f), c.differences(f, &serial_case::sources), c.differences(f, &serial_case::targets), {}};
-  const std::vector<double> of_values = c.differences(f, &serial_case::values);
-  for (std::size_t k = 0; k < of_values.size(); ++k) {
-    const auto& e = c.edges[k / static_cast<std::size_t>(c.heads)];
-    all.dvalues[{e.row, e.col, static_cast<global_index>(k) % c.heads}] = of_values[k];
-  }
-  return all;
-}
+constexpr auto scaled = [](auto u, auto e, auto p) { return p[0] * u * e; };
 
 /// Forward and backward on one mesh, twice, against what is expected; what is added to is 1 before.
 template <class F>
-void check_on(const host_mesh& m, const policy& p, const F& f, const serial_case& c,
-              const expected_values& expected, row_exchange rows) {
+void check_on(const host_mesh& m, const policy& p, const F& f, const serial_messages& c,
+              const expected_messages& expected, row_exchange rows) {
+  constexpr bool learns = local::parameter_count<F>() > 0;
   const auto a = distribute(m, p.sparse, {vertices, vertices}, share(c.edges, m));
   const auto x = generate<double>(m, p.dense, {vertices, width}, field(0)),
              dz = generate<double>(m, p.dense, {vertices, width}, field(1));
+  const auto parameters = generate<replicated, double>(
+      m, {static_cast<global_index>(local::parameter_count<F>()), c.parameter_columns}, field(3));
   const local_index heads = std::max<local_index>(c.heads, 1);
   host_edges e(a, heads), de(a, heads);
   fill_edges(e, edge_entry);
-  fill_edges(de, [](auto...) { return 1.0; });
-  message_plan plan(a, x, f, {heads, c.mean ? message_reduction::mean : message_reduction::sum, rows});
+  message_plan plan(a, x, f, {heads, c.reduction, rows});
   host_dense<> z(m, p.dense, x.row_blocking(), x.col_blocking()),
       dx(m, p.dense, x.row_blocking(), x.col_blocking());
-  for (int run = 0; run < 2; ++run) {
+  auto dp = copy(parameters);
+  const bool has_values = c.heads > 0;
+  for (const bool part : {false, true}) {
     fill(z, -1);
     fill(dx, 1);
+    fill(dp, part ? 0 : 1);
     fill_edges(de, [](auto...) { return 1.0; });
     m.ledger().clear();
-    if (c.heads == 0)
-      plan.forward(x, z);
-    else
-      plan.forward(x, e, z);
+    plan.forward(x, x, has_values ? &e : nullptr, z, &parameters);
     same(heard(m), plan.predicted_forward(), "forward");
     m.ledger().clear();
-    if (c.heads == 0)
-      plan.backward(x, dz, dx);
+    if (part)
+      plan.backward_part(x, x, has_values ? &e : nullptr, dz, dx, dx, has_values ? &de : nullptr, &parameters,
+                         &dp);
     else
-      plan.backward(x, e, dz, dx, de);
-    same(heard(m), plan.predicted_backward(c.heads > 0), "backward");
+      plan.backward(x, x, has_values ? &e : nullptr, dz, dx, dx, has_values ? &de : nullptr, &parameters,
+                    &dp);
+    same(heard(m), plan.predicted_backward(has_values, learns && !part), "backward");
     check_equals(z, expected.z, 1e-12, "Z");
-    std::vector<double> both = expected.dsources;
+    std::vector<double> both = expected.dsources, learned = expected.dparameters;
     for (std::size_t i = 0; i < both.size(); ++i) both[i] += expected.dtargets[i] + 1;
     check_equals(dx, both, 1e-7, "dX");
-    if (c.heads > 0)
-      CHECK_MESSAGE(largest_error(de,
-                                  [&](auto v, auto u, auto h) {
-                                    return expected.dvalues.at({v, u, h}) + 1;
-                                  }) < 1e-7,
-                    "dE on mesh ", to_string(m.shape()), ", ", to_string(p.dense));
+    if (part) algebra::sum_parts(m, dp.values());
+    for (double& slope : learned) slope += part ? 0 : 1;
+    check_equals(dp, learned, 1e-7, "dP");
+    const auto of_edge = [&](auto v, auto u, auto h) { return expected.dvalues.at({v, u, h}) + 1; };
+    if (has_values) CHECK_MESSAGE(largest_error(de, of_edge) < 1e-7, "dE on mesh ", to_string(m.shape()));
   }
 }
 
 template <class F>
-void check_everywhere(const F& f, const serial_case& c) {
-  const expected_values expected = expected_of(f, c);
+void check_everywhere(const F& f, const serial_messages& c) {
+  const expected_messages expected = expected_of(f, c);
   for (const auto rows : {row_exchange::full, row_exchange::sparsity_aware})
     on_usual_meshes(std::array{1, 2, 3, 4, 6, 8, 9},
                     [&](const host_mesh& m, const policy& p) { check_on(m, p, f, c, expected, rows); });
@@ -163,32 +91,79 @@ void check_everywhere(const F& f, const serial_case& c) {
 
 TEST_CASE("messages of a user's function, with gradients as by differences and words as predicted") {
   check_everywhere(gated, {.heads = 1});
-  check_everywhere(distance, {.heads = 3, .mean = true});
+  check_everywhere(distance, {.heads = 3, .reduction = message_reduction::mean});
   check_everywhere(larger, {.heads = 6});
 }
 
 TEST_CASE("messages without edge values, and without targets") {
   check_everywhere(distance, {.heads = 0});
   check_everywhere(bent, {.heads = 2});
-  check_everywhere(bent, {.heads = 0, .mean = true});
+  check_everywhere(bent, {.heads = 0, .reduction = message_reduction::mean});
+}
+
+TEST_CASE("messages with parameters for each column, for each head and for all, and their gradients") {
+  check_everywhere(algebra::with_parameters<2>(attentive), {.heads = 1});
+  check_everywhere(algebra::with_parameters<2>(attentive), {.heads = 6, .parameter_columns = 3});
+  check_everywhere(algebra::with_parameters<1>(scaled),
+                   {.heads = 2, .reduction = message_reduction::mean, .parameter_columns = 1});
+}
+
+TEST_CASE("the largest and the smallest messages, with gradients at the entries that have them") {
+  check_everywhere(gated, {.heads = 3, .reduction = message_reduction::max});
+  check_everywhere(bent, {.heads = 6, .reduction = message_reduction::min});
+  check_everywhere(algebra::with_parameters<2>(attentive),
+                   {.heads = 1, .reduction = message_reduction::min, .parameter_columns = 2});
+}
+
+TEST_CASE("among equal messages the one of the smallest column has the gradient; NaN wins") {
+  constexpr auto same = [](auto u, auto e) { return u * 0 + e; };
+  const auto graph = edges_of_messages();
+  const auto odd = graph[graph.size() / 2];
+  std::map<global_index, global_index> first;
+  for (const auto& e : graph) {
+    const auto at = first.try_emplace(e.row, e.col).first;
+    at->second = std::min(at->second, e.col);
+  }
+  on_usual_meshes(std::array{1, 2, 3, 6, 8, 9}, [&](const host_mesh& m, const policy& p) {
+    const auto a = distribute(m, p.sparse, {vertices, vertices}, share(graph, m));
+    const auto x = generate<double>(m, p.dense, {vertices, width}, field(0));
+    auto z = copy(x), dx = copy(x);
+    host_edges e(a, width), de(a, width);
+    fill_edges(e, [&](auto v, auto u, auto h) { return v == odd.row && u == odd.col && h == 1 ? NAN : 2.0; });
+    fill_edges(de, [](auto...) { return 0.0; });
+    message_plan plan(a, x, same, {.heads = width, .reduction = message_reduction::max});
+    plan.forward(x, e, z);
+    plan.backward(x, e, x, dx, de);
+    const auto of_edge = [&](auto v, auto u, auto h) {
+      const bool wins = u == (v == odd.row && h == 1 ? odd.col : first.at(v));
+      return wins ? element(v, h) : 0;
+    };
+    CHECK(largest_error(de, of_edge) < 1e-15);
+    CHECK(std::isnan(collect(z)[static_cast<std::size_t>(odd.row * width + 1)]));
+  });
 }
 
 TEST_CASE("messages on tiles in parts, by several threads, and in far memory") {
-  serial_case c{.heads = 3, .mean = true};
-  const expected_values expected = expected_of(gated, c);
+  const serial_messages all[] = {{.heads = 3, .reduction = message_reduction::mean},
+                                 {.heads = 3, .reduction = message_reduction::max}};
+  const auto f =
+      algebra::with_parameters<1>([](auto u, auto v, auto e, auto p) { return gated(u, v, e) * p[0] + u; });
   const auto store = new_far_store();
-  for (const bool far : {false, true})
-    for_each_mesh(std::array{1, 4, 6}, [&](const policy& p, mesh_shape shape) {
-      on_threads(shape.size(), [&](const communicator& world) {
-        const device_queue<host> q(far ? 1 : 3);
-        if (far) use_far(q, {.store = store, .window = 12288});
-        check_on(host_mesh(world, shape, q, 13), p, gated, c, expected, row_exchange::automatic);
+  for (const serial_messages& c : all) {
+    const expected_messages expected = expected_of(f, c);
+    for (const bool far : {false, true})
+      for_each_mesh(std::array{1, 4, 6}, [&](const policy& p, mesh_shape shape) {
+        on_threads(shape.size(), [&](const communicator& world) {
+          const device_queue<host> q(far ? 1 : 3);
+          if (far) use_far(q, {.store = store, .window = 16384});
+          check_on(host_mesh(world, shape, q, 13), p, f, c, expected, row_exchange::automatic);
+        });
       });
-    });
+  }
 }
 
 TEST_CASE("e x_u is the product with an edge matrix, and has its gradients") {
-  const auto graph = edges_of_graph();
+  const auto graph = edges_of_messages();
   constexpr auto times = [](auto u, auto e) { return u * e; };
   on_usual_meshes(std::array{1, 4, 6, 9}, [&](const host_mesh& m, const policy& p) {
     const auto a = distribute(m, p.sparse, {vertices, vertices}, share(graph, m));
@@ -239,18 +214,48 @@ TEST_CASE("sources and targets of their own, on a rectangular pattern, in float"
   });
 }
 
+TEST_CASE("messages take memory for rows and for indices of entries, never for entries times columns") {
+  constexpr global_index n = 96, k = 32;
+  std::vector<triplet<double>> complete;
+  for (global_index i = 0; i < n * n; ++i) complete.push_back({i / n, i % n, 1});
+  const auto f = algebra::with_parameters<2>(attentive);
+  for (const auto how : {message_reduction::sum, message_reduction::max}) {
+    const auto check = [&](const host_mesh& m) {
+      const auto a = distribute(m, grid_2d.sparse, {n, n}, share(complete, m));
+      const auto x = generate<double>(m, grid_2d.dense, {n, k}, field(0));
+      const auto parameters = generate<replicated, double>(m, {2, k}, field(3));
+      auto z = copy(x), dx = copy(x);
+      auto dp = copy(parameters);
+      host_edges e(a, 1), de(a, 1);
+      fill_edges(e, edge_entry);
+      fill_edges(de, edge_entry);
+      const auto& meter = *m.queue().meter();
+      const std::size_t held = meter.current();
+      m.queue().meter()->restart_peak();
+      message_plan plan(a, x, f, {.reduction = how});
+      plan.forward(x, e, parameters, z);
+      plan.backward(x, e, parameters, z, dx, de, dp);
+      const std::size_t peak = meter.peak() - held, entries = a.local()->nonzeros,
+                        indices = 4 * (4 * entries + 8 * n), rows = 12 * 8 * n * k;
+      CHECK_MESSAGE(peak < rows + indices, peak, " bytes on ", to_string(m.shape()));
+      if (m.size() == 1) CHECK(rows + indices < entries * k * 8 / 4);
+      const auto allocations = meter.allocations();
+      plan.forward(x, e, parameters, z);
+      plan.backward(x, e, parameters, z, dx, de, dp);
+      CHECK(meter.allocations() == allocations);
+    };
+    on_mesh({1, 1, 1}, check);
+    on_mesh({2, 3, 1}, check);
+  }
+}
+
 TEST_CASE("what messages are not made for is refused") {
-  const auto refused = [](const device_queue<host>& q, local_index heads) {
-    on_threads(1, [&](const communicator& world) {
-      const host_mesh m(world, {1, 1, 1}, q);
-      const auto a = distribute(m, row_1d.sparse, {5, 5}, std::vector<triplet<double>>{});
-      const auto x = generate<double>(m, row_1d.dense, {5, width}, field(0));
-      message_plan plan(a, x, gated, {.heads = heads});
-    });
-  };
-  expect_error<shape_error>("4 heads do not divide a width of 6", [&] { refused(device_queue<host>(), 4); });
-  expect_error<error>("message_plan is not available on a reproducible mesh",
-                      [&] { refused(reproducible(device_queue<host>()), 1); });
+  on_mesh({1, 1, 1}, [&](const host_mesh& m) {
+    const auto a = distribute(m, row_1d.sparse, {5, 5}, std::vector<triplet<double>>{});
+    const auto x = generate<double>(m, row_1d.dense, {5, width}, field(0));
+    expect_error<shape_error>("4 heads do not divide a width of 6",
+                              [&] { message_plan(a, x, gated, {.heads = 4}); });
+  });
   on_mesh({2, 1, 1}, [&](const host_mesh& m) {
     const auto a = distribute(m, row_1d.sparse, {5, 5}, std::vector<triplet<double>>{});
     const auto x = generate<double>(m, row_1d.dense, {5, width}, field(0));

@@ -2,6 +2,7 @@
 // What a tape keeps, computes once, and refuses.
 #include "partita/autodiff/tape.hpp"
 
+#include "partita/autodiff/broadcasts.hpp"
 #include "partita/autodiff/elementwise.hpp"
 #include "partita/autodiff/losses.hpp"
 #include "partita/autodiff/products.hpp"
@@ -41,14 +42,17 @@ TEST_CASE("what depends on constants is computed once, and has no gradient") {
   });
 }
 
-TEST_CASE("later steps take no memory of the device") {
-  on_threads(1, [](const communicator& world) {
-    const mesh<host> m(world, {1, 1, 1});
+TEST_CASE("later steps take no memory of the device, and find what they need after it was released") {
+  on_threads(2, [](const communicator& world) {
+    const mesh<host> m(world, {2, 1, 1});
+    const partita::sparse<double, dynamic_layout, host> a = distribute(
+        m, row_1d, {50, 50}, std::vector<triplet<double>>{{world.rank(), 49, 1}, {40, world.rank(), 2}});
     auto x = generate<vertex_rows, double>(m, {50, 3}, [](auto i, auto j) { return element(i, j); });
     auto w = generate<replicated, double>(m, {3, 3}, [](auto i, auto j) { return element(i, j); });
     host_tape t(m);
     const auto h = t.input(x), v = t.parameter(w);
-    const auto loss = sum(relu(gemm(gemm(h, v), v) + gemm(h, v)) * h);
+    const auto norm = layer_norm(h, column_sums(h), column_sums(h));
+    const auto loss = sum(relu(spmm(a, gemm(gemm(h, v), v)) + gemm(h, v)) * h) + sum(norm);
     const auto step = [&] {
       t.forward();
       t.backward(loss);
@@ -56,9 +60,43 @@ TEST_CASE("later steps take no memory of the device") {
     step();
     const auto* const before = std::as_const(t).gradient(v).values().data();
     const auto first = collect(t.gradient(v));
+    const auto allocations = m.queue().meter()->allocations();
     step();
+    CHECK(m.queue().meter()->allocations() == allocations);
     CHECK(std::as_const(t).gradient(v).values().data() == before);
     CHECK(collect(t.gradient(v)) == first);
+    const std::size_t held = m.queue().meter()->current();
+    t.release();
+    CHECK(m.queue().meter()->current() < held);
+    step();
+    CHECK(collect(t.gradient(v)) == first);
+    CHECK(m.queue().meter()->current() == held);
+  });
+}
+
+TEST_CASE("a parameter is one variable, whoever asks for it, and has the gradient of all its uses") {
+  on_threads(2, [](const communicator& world) {
+    const mesh<host> m(world, {2, 1, 1});
+    auto x = generate<vertex_rows, double>(m, {5, 3}, [](auto i, auto j) { return element(i, j); });
+    auto w = generate<replicated, double>(m, {3, 3}, [](auto i, auto j) { return element(i, j + 1); });
+    host_tape t(m);
+    const auto h = t.input(x), v = t.parameter(w);
+    const auto layer = [&](auto y) { return relu(gemm(y, t.parameter(w))); };
+    const auto z = layer(layer(h));
+    check_tape(t, sum(z * z) + 0.5 * sum(z), x, h, w, v);
+    dense<double, replicated, host> gradient(m, {3, 3});
+    host_tape given(m);
+    const auto y = gemm(gemm(given.input(x), given.parameter(w, gradient)), given.parameter(w, gradient));
+    const auto loss = sum(y);
+    given.forward();
+    given.backward(loss);
+    host_tape own(m);
+    const auto u = own.parameter(w);
+    const auto same_loss = sum(gemm(gemm(own.input(x), u), u));
+    own.forward();
+    own.backward(same_loss);
+    algebra::sum_parts(m, gradient.values());
+    CHECK(collect(gradient) == collect(own.gradient(u)));
   });
 }
 

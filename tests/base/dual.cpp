@@ -13,8 +13,8 @@ struct everything {
   template <class S>
   S operator()(const S& x, const S& y) const {
     using std::abs, std::cos, std::exp, std::log, std::max, std::min, std::pow, std::sin, std::sqrt,
-        std::tanh;
-    S z = x * exp(-y) + log(x) / (2 + y) - sqrt(x + 1) * tanh(y);
+        std::tanh, partita::base::exponential;
+    S z = x * exp(-y) + exponential(x - y) / 3 + log(x) / (2 + y) - sqrt(x + 1) * tanh(y);
     z += sin(x) * cos(y);
     z -= 3 * abs(y - x);
     z *= max(x, y) - min(x, S(0.25));

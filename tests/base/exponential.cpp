@@ -42,6 +42,23 @@ TEST_CASE_TEMPLATE("exp(x) - 1 of what is infinite, not a number, or 0", T, floa
   static_assert(base::exponential_less_one(T(0)) == 0);
 }
 
+TEST_CASE_TEMPLATE("exp(x) is right to two units in the last place, and 0 or infinite beyond", T, float,
+                   double) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  const T most = std::is_same_v<T, float> ? T(86.8) : T(707.9);
+  double worst = 0;
+  for (int k = -100000; k <= 100000; ++k) {
+    const T x = most * static_cast<T>(k) / 100000;
+    worst = std::max(worst, units(base::exponential(x), std::exp(static_cast<long double>(x))));
+  }
+  CHECK(worst <= 2);
+  CHECK(base::exponential(-most - 1) < 2 * std::numeric_limits<T>::min());
+  CHECK(base::exponential(-infinity) == 0);
+  CHECK(base::exponential(infinity) == infinity);
+  CHECK(std::isnan(base::exponential(std::numeric_limits<T>::quiet_NaN())));
+  static_assert(base::exponential(T(0)) == 1);
+}
+
 TEST_CASE_TEMPLATE("positive numbers stay as they are", T, float, double) {
   static_assert(base::exponential_linear(T(1e30)) == T(1e30) && base::exponential_linear(T(0)) == 0);
   CHECK(base::exponential_linear(T(-0.5)) == base::exponential_less_one(T(-0.5)));

@@ -144,6 +144,27 @@ TEST_CASE("dataset: features of edges") {
         "edge_features.npy: feature 0 of edge 1 is nan, which is not a finite number");
 }
 
+TEST_CASE("dataset: types of edges") {
+  const small_dataset folder;
+  CHECK(io::load_dataset(folder.dir).relations == 0);
+  io::write_npy(folder / "edge_type.npy", {3}, std::vector<std::int64_t>{2, 0, 2});
+  const io::dataset data = io::load_dataset(folder.dir);
+  CHECK(data.relations == 3);
+  CHECK(std::vector(data.edge_types.begin(), data.edge_types.end()) == std::vector<std::int64_t>{2, 0, 2});
+  const auto types = [&](const std::vector<global_index>& shape, const auto& values) {
+    io::write_npy(folder / "edge_type.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(types({3}, std::vector<std::uint8_t>{1, 0, 1}) == "");
+  CHECK(types({2}, std::vector<std::int32_t>{1, 0}) ==
+        "edge_type.npy: expected 3 types, one for each row of edges.npy, found the shape (2,)");
+  CHECK(types({3}, std::vector<double>{1, 0, 1}) ==
+        "edge_type.npy: holds float64, expected whole numbers such as int64, types from 0");
+  CHECK(types({3}, std::vector<std::int64_t>{0, -1, 0}) ==
+        "edge_type.npy: the type of row 1 is -1, outside the types, of which there are at most as many as "
+        "edges");
+}
+
 TEST_CASE("dataset: weights and several labels") {
   const small_dataset folder;
   io::write_npy(folder / "edge_weight.npy", {3}, std::vector<double>{0, 0.5, 2});

@@ -19,7 +19,7 @@ pair_list pairs_on(mesh_shape shape, const partita::policy& p, int count, std::u
   std::mutex lock;
   with_mesh(shape, [&](const host_mesh& m) {
     const auto a = distribute(m, partita::partition::rows_of(p.sparse), {n, n}, share(graph_entries(n), m));
-    const graph<double> links(a);
+    const sampling::graph<double> links(a);
     const partita::interval own = partita::blocking::even(n, m.shape(), partita::nesting::rows)
                                       .block(partita::vertex_rows.rows, m.at());
     const auto mine = sampling::links_and_negatives(links, own, count, {3, epoch, 7});
@@ -53,7 +53,7 @@ TEST_CASE("a vertex that is linked with all others has no negatives") {
   const host_mesh m(partita::self::world(), {1, 1, 1});
   std::vector<triplet<double>> star;
   for (global_index v = 1; v < 5; ++v) star.push_back({0, v, 1});
-  const graph<double> links(distribute(m, partita::row_1d, {5, 5}, star));
+  const sampling::graph<double> links(distribute(m, partita::row_1d, {5, 5}, star));
   CHECK(!sampling::negative_of(links, {}, 0, 0));
   CHECK(sampling::negative_of(links, {}, 1, 0) != 1);
   CHECK(sampling::links_and_negatives(links, {0, 5}, 2, {}).size() == 4);
@@ -61,7 +61,7 @@ TEST_CASE("a vertex that is linked with all others has no negatives") {
 
 TEST_CASE("negatives are uniform") {
   const host_mesh m(partita::self::world(), {1, 1, 1});
-  const graph<double> links(
+  const sampling::graph<double> links(
       distribute(m, partita::row_1d, {10, 10}, std::vector<triplet<double>>{{2, 5, 1}, {2, 9, 1}}));
   std::array<int, 10> counts{};
   for (int k = 0; k < 7000; ++k) ++counts[static_cast<std::size_t>(*sampling::negative_of(links, {4}, 2, k))];

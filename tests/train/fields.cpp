@@ -96,7 +96,7 @@ TEST_CASE("what a model does not read is named") {
   CHECK(nn::unread_field({.model = "gin", .coupling = nn::coupling::decoupled}) == &named("coupling"));
   CHECK(nn::unread_field({.model = "gcn", .aggregation = nn::aggregation::max}) == &named("aggregation"));
   CHECK(nn::unread_field({.model = "none", .heads = 3}) == nullptr);
-  CHECK(models_of(named("heads")) == "gat");
+  CHECK(models_of(named("heads")) == "gat, gatv2, rgat and transformer");
   CHECK(models_of(named("alpha")) == "appnp and gcnii");
   CHECK(models_of(named("split-chunks")) ==
         "sgc, appnp, gcn in its decoupled form and sage in its decoupled form");

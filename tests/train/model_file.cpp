@@ -280,13 +280,13 @@ TEST_CASE("files that do not fit the model are refused") {
     CHECK(complaint(folder.dir, [&] {
             nn::load_embedding(io::load_safetensors(folder / "m"), *predicting.embedding());
           }) == "m: tensor embedding is 28 x 4, the model's is 29 x 4");
-    CHECK_THROWS_WITH_AS(nn::assign_rows(*predicting.embedding(), std::span<const double>(values[4].values)),
+    CHECK_THROWS_WITH_AS(nn::assign_rows(*predicting.embedding(), values[4].values),
                          "a matrix of 29 x 4 cannot be made from 112 values of 29 vertices", shape_error);
     CHECK_THROWS_WITH_AS(nn::assign_values(predicting.parameters(), values_list{}, "here"),
-                         "here has no parameter W0 of 4 x 6", input_error);
+                         "the model has a parameter W0, here none", input_error);
     values[0].shape = {6, 4};
     CHECK_THROWS_WITH_AS(nn::assign_values(predicting.parameters(), values, "here"),
-                         "here: parameter W0 is 6 x 4, the model's is 4 x 6", input_error);
+                         "the model has a parameter W0 (4 x 6) where here has one of 6 x 4", input_error);
   });
 }
 

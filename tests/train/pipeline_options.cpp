@@ -306,7 +306,7 @@ TEST_CASE("options that no pipeline can have are refused by name") {
     o.pipeline.chunk_of.clear();
   });
   refuses("history is kept for at least one epoch, not 0", [](auto& o) { o.pipeline.window = 0; });
-  refuses("a guard compares every so many epochs, not every -2", [](auto& o) { o.pipeline.guard = -2; });
+  refuses("the guard interval must be 0 or positive, not -2", [](auto& o) { o.pipeline.guard = -2; });
   refuses("model gat cannot be cut into stages; gcn, sage, gin, gcnii and resgcn can",
           [](auto& o) { o.model = "gat"; });
   refuses("model sage with max aggregation cannot be cut into stages", [](auto& o) {

@@ -24,13 +24,14 @@ enum class edge_end : std::uint8_t { source, target };
 
 namespace detail {
 
-/// x(row(e), h) or x(col(e), h) in the place of any value.
+/// x(row(e), h) or x(col(e), h) in the place of any value, or added to it.
 template <class T>
 struct value_at_end {
   matrix_view<const T> x;
-  bool of_column;
-  constexpr T operator()(local_index row, local_index column, local_index h, T) const {
-    return x(of_column ? column : row, h);
+  bool of_column, adds;
+  constexpr T operator()(local_index row, local_index column, local_index h, T value) const {
+    const T at_end = x(of_column ? column : row, h);
+    return adds ? value + at_end : at_end;
   }
 };
 
@@ -132,8 +133,9 @@ class edge_gather_plan {
                    row_exchange rows = row_exchange::automatic)
       : edge_gather_plan(pattern, end, x.layout(), x.col_blocking(), rows) {}
 
+  /// e = the rows, or e += them if `adds`.
   template <layout X>
-  void operator()(const dense<T, X, Device>& x, edges& e) {
+  void operator()(const dense<T, X, Device>& x, edges& e, bool adds = false) {
     ends_.require(e, x);
     matrix_view<const T> rows = x.local();
     if (change_) {
@@ -145,11 +147,11 @@ class edge_gather_plan {
     if (stages_)
       stages_->for_stages(rows, {}, 0,
                           [&](std::size_t, const local::csr_slice<T>& part, auto sources, T, auto) {
-                            copy_rows(number++, part, local::gathers(sources), e);
+                            copy_rows(number++, part, local::gathers(sources), e, adds);
                           });
     else
       e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
-        copy_rows(number++, part, local::reads(part.rows_of(rows)), e);
+        copy_rows(number++, part, local::reads(part.rows_of(rows)), e, adds);
       });
   }
 
@@ -161,14 +163,17 @@ class edge_gather_plan {
 
  private:
   template <class Rows>
-  void copy_rows(std::size_t number, const local::csr_slice<T>& part, const Rows& rows, edges& e) {
+  void copy_rows(std::size_t number, const local::csr_slice<T>& part, const Rows& rows, edges& e, bool adds) {
     const auto& q = ends_.mesh().queue();
     passes_(
         q, number, part.entries, {},
         [&](const local::edge_chunk<T>& c, matrix_view<const T> from, T* to) {
-          edge_apply(q, c.pattern, e.heads(), detail::value_at_end<T>{from, ends_.at_sources()}, to, to);
+          edge_apply(q, c.pattern, e.heads(), detail::value_at_end<T>{from, ends_.at_sources(), adds}, to,
+                     to);
         },
-        rows, local::writes_entries(part.values_in(e.values().data(), e.heads()), e.heads()));
+        rows,
+        adds ? local::updates_entries(part.values_in(e.values().data(), e.heads()), e.heads())
+             : local::writes_entries(part.values_in(e.values().data(), e.heads()), e.heads()));
   }
 
   detail::edge_ends<T, Device> ends_;

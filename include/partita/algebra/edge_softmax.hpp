@@ -98,48 +98,92 @@ void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction h
   algebra::detail::fold_rows(passes, e, rows, how);
 }
 
-/// e(v, u) = exp(e(v, u)) / sum over u' of exp(e(v, u')), for each head, over the entries of row v on all
-/// ranks; in place.
+namespace algebra {
+
+/// A planned softmax of the entries of every row of a pattern, for each of `heads` columns, and its gradient.
 ///
-/// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row and head over the
-/// ranks that share the row; nothing when A's columns are not partitioned.
+/// Collective over the mesh: forward and backward. What travels: all-reduces of one number per row and head
+/// over the ranks that share the row, two forward and one backward; nothing when A's columns are not
+/// partitioned. Throws shape_error for another pattern or other columns.
+template <class T, class Device>
+class edge_softmax_plan {
+ public:
+  using edges = edge_matrix<T, Device>;
+
+  edge_softmax_plan(const sparse<T, dynamic_layout, Device>& pattern, local_index heads)
+      : pattern_(pattern.stored_for("edge_softmax_plan")),
+        heads_(heads),
+        top_(pattern.mesh().queue(), rows() * static_cast<std::size_t>(heads)),
+        sum_(pattern.mesh().queue(), rows() * static_cast<std::size_t>(heads)) {}
+
+  /// e(v, u) = exp(e(v, u)) / sum over u' of exp(e(v, u')), over the entries of row v on all ranks; in place.
+  void forward(edges& e) {
+    require(e);
+    const auto& q = e.mesh().queue();
+    const matrix_view<T> top = of_rows(top_), sum = of_rows(sum_);
+    local::chunked::fill(q, std::numeric_limits<T>::lowest(), top);
+    local::chunked::fill(q, T(0), sum);
+    T* const values = e.values().data();
+    detail::fold_rows(passes_, e, top, reduction::max);
+    detail::apply_rows(passes_, e, detail::exponential_of_difference{}, top, values, values);
+    detail::fold_rows(passes_, e, sum, reduction::sum);
+    detail::apply_rows(passes_, e, std::divides<>{}, sum, values, values);
+  }
+  /// d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the softmax; in place.
+  void backward(const edges& alpha, edges& d) {
+    require(alpha);
+    require(d);
+    const matrix_view<T> sum = of_rows(sum_);
+    const T* const a = alpha.values().data();
+    T* const values = d.values().data();
+    products_.grow(d.mesh().queue(), d.values().size());
+    detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
+    local::chunked::fill(d.mesh().queue(), T(0), sum);
+    detail::fold_rows(passes_, d, sum, reduction::sum);
+    detail::apply_rows(passes_, d, std::multiplies<>{}, sum, a, products_.data());
+    detail::zip_values(d, std::minus<>{}, values, std::as_const(products_).data(), values);
+  }
+
+  /// What this rank receives in each, in closed form.
+  traffic predicted_forward() const { return 2 * predicted_backward(); }
+  traffic predicted_backward() const {
+    const auto& m = pattern_.mesh();
+    const axis_set axes = pattern_.layout().cols;
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = static_cast<global_index>(rows()) * heads_;
+    return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
+  }
+
+ private:
+  std::size_t rows() const { return static_cast<std::size_t>(pattern_.local()->rows); }
+  matrix_view<T> of_rows(buffer<T, Device>& b) const {
+    return {b.data(), static_cast<local_index>(rows()), heads_, heads_};
+  }
+  void require(const edges& e) const {
+    if (e.pattern().local() == pattern_.local() && e.heads() == heads_) return;
+    base::throw_error<shape_error>({"a softmax of ", heads_, " columns over a pattern of ", pattern_.shape(),
+                                    " was given ", e.heads(), " over one of ", e.pattern().shape()});
+  }
+
+  sparse<T, dynamic_layout, Device> pattern_;
+  local_index heads_;
+  buffer<T, Device> top_, sum_, products_;  ///< of rows; of values
+  local::entry_passes<Device> passes_;
+};
+
+}  // namespace algebra
+
+/// e = the softmax of the entries of every row, for each head; in place: see edge_softmax_plan::forward.
 template <class T, class Device>
 void edge_softmax(edge_matrix<T, Device>& e) {
-  const auto& q = e.mesh().queue();
-  const local_index heads = e.heads(), rows = e.pattern().local()->rows;
-  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
-  buffer<T, Device> maximum(q, size), total(q, size);
-  const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
-  local::entry_passes<Device> passes;
-  local::chunked::fill(q, std::numeric_limits<T>::lowest(), top);
-  local::chunked::fill(q, T(0), sum);
-  T* const values = e.values().data();
-  algebra::detail::fold_rows(passes, e, top, reduction::max);
-  algebra::detail::apply_rows(passes, e, algebra::detail::exponential_of_difference{}, top, values, values);
-  algebra::detail::fold_rows(passes, e, sum, reduction::sum);
-  algebra::detail::apply_rows(passes, e, std::divides<>{}, sum, values, values);
+  algebra::edge_softmax_plan<T, Device>(e.pattern(), e.heads()).forward(e);
 }
-
-/// The backward pass: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the
-/// softmax; in place.
-///
-/// Collective over the mesh. What travels: an all-reduce of one sum per row and head over the ranks that
-/// share the row.
+/// d from the gradient of the softmax alpha that of what it was made of; in place: see
+/// edge_softmax_plan::backward.
 template <class T, class Device>
 void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, Device>& d) {
-  const auto& q = d.mesh().queue();
-  const local_index heads = d.heads(), rows = d.pattern().local()->rows;
-  buffer<T, Device> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));
-  const matrix_view<T> sum{total.data(), rows, heads, heads};
-  const T* const a = alpha.values().data();
-  T* const values = d.values().data();
-  local::entry_passes<Device> passes;
-  algebra::detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
-  local::chunked::fill(q, T(0), sum);
-  algebra::detail::fold_rows(passes, d, sum, reduction::sum);
-  buffer<T, Device> mean(q, d.values().size());
-  algebra::detail::apply_rows(passes, d, std::multiplies<>{}, sum, a, mean.data());
-  algebra::detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
+  algebra::edge_softmax_plan<T, Device>(d.pattern(), d.heads()).backward(alpha, d);
 }
 
 }  // namespace partita

@@ -5,11 +5,14 @@
 /// pattern once, also where several ranks hold a tile; edge matrices have all k columns then.
 
 #include <cmath>
+#include <optional>
 
+#include "partita/algebra/dropout.hpp"
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/gemm_operand.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_sums.hpp"
 #include "partita/local/row_products.hpp"
@@ -49,6 +52,13 @@ axis_set entry_axes(const edge_matrix<T, Device>& e) {
   return e.pattern().layout().used();
 }
 
+/// Whether this rank is the one that counts its entries, of those that hold them.
+template <class T, class Device>
+bool counts_entries(const edge_matrix<T, Device>& e) {
+  const auto& m = e.mesh();
+  return partition::rank_in_group(m.shape(), partition::every_axis - entry_axes(e), m.at()) == 0;
+}
+
 /// visit(views of runs of e's and more's entries, of so many that local indices count their values).
 template <class Visit, class E, class... More>
 void for_entry_rows(Visit visit, E& e, More&... more) {
@@ -76,7 +86,122 @@ addends<T, Device> addends_of(const edge_matrix<T, Device>& e) {
           {e.mesh().control(entry_axes(e)).all_reduce(global_index{entries}), e.heads()}};
 }
 
+/// Dropout of the value of an entry of a part.
+template <class T>
+struct dropped_edge_value {
+  base::dropped<T> keep;
+  global_index first_row, first_column;
+  local_index columns;
+  const local_index* global_columns = nullptr;  ///< of the entries' columns, if these are renumbered
+  constexpr T operator()(local_index v, local_index u, local_index h, T value) const {
+    if (global_columns != nullptr) u = global_columns[u];
+    return keep(first_row + v, keep.vertex(first_column + u) * columns + h, value);
+  }
+};
+
+/// The sums of the columns of this rank's entries.
+template <class T, class Device>
+void sum_columns_here(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums) {
+  const auto& q = e.mesh().queue();
+  if (e.values().empty()) return fill(sums, T(0));
+  std::optional<dense<T, replicated, Device>> of_run;
+  for_entry_rows(
+      [&](auto rows) {
+        const bool first = rows.data == e.values().data();
+        if (!first && !of_run) of_run.emplace(e.mesh(), sums.shape());
+        local::chunked::column_sums(q, rows, first ? sums.local().data : of_run->local().data);
+        if (!first) zip(sums, *of_run, sums, std::plus<>{});
+      },
+      e);
+}
+
+/// dw = X^T G over this rank's entries.
+template <class T, class Device>
+void multiply_inner_here(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
+                         dense<T, replicated, Device>& dw) {
+  fill(dw, T(0));
+  for_entry_rows(
+      [&](auto rows, auto gradients) {
+        local::chunked::gemm(x.mesh().queue(), true, false, T(1), rows, gradients, T(1), dw.local());
+      },
+      x, g);
+}
+
+template <class T, class Device>
+void require_column_sums(const edge_matrix<T, Device>& e, const dense<T, replicated, Device>& sums) {
+  if (sums.shape() != matrix_shape{1, e.heads()})
+    base::throw_error<shape_error>(
+        {"column sums of ", e.heads(), " columns of edges cannot be stored in ", sums.shape()});
+}
+
 }  // namespace algebra::detail
+
+/// y(e, h) = value. Local; no communication.
+template <class T, class Device>
+void fill(edge_matrix<T, Device>& y, std::type_identity_t<T> value) {
+  algebra::detail::for_entry_rows([&](auto rows) { local::chunked::fill(y.mesh().queue(), value, rows); }, y);
+}
+
+/// y = x. Local; no communication. Throws shape_error unless both have the same pattern and columns.
+template <class T, class Device>
+void copy(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y) {
+  algebra::detail::require_same_values("copy", x, y);
+  algebra::detail::for_entry_rows(
+      [&](auto from, auto to) { local::chunked::copy(x.mesh().queue(), from, to); }, x, y);
+}
+
+/// y(e, h) += bias(0, h); bias is 1 x k on every rank. Local; no communication. Throws shape_error.
+template <class T, class Device>
+void add_row(const dense<T, replicated, Device>& bias, edge_matrix<T, Device>& y) {
+  if (bias.shape() != matrix_shape{1, y.heads()})
+    base::throw_error<shape_error>(
+        {"a row of ", bias.shape(), " cannot be added to ", y.heads(), " columns of edges"});
+  algebra::detail::for_entry_rows(
+      [&](auto rows) { local::chunked::add_row(y.mesh().queue(), bias.local().data, rows); }, y);
+}
+
+namespace algebra {
+
+/// dropout of edge matrices over one pattern, which is planned in the first call.
+template <class T, class Device>
+class edge_dropout {
+ public:
+  /// y(v, u, h) = x(v, u, h) / (1 - p), or 0 with probability p, of all k columns; y may alias x. The choices
+  /// are those of the edge u -> v and of the column, as edge_scores makes them, on any number of ranks.
+  /// Local; no communication. Throws shape_error unless both have the same pattern and columns.
+  void operator()(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask) {
+    detail::require_same_values("dropout", x, y);
+    const auto& a = x.pattern();
+    const auto& q = x.mesh().queue();
+    std::size_t number = 0;
+    x.for_parts([&](std::size_t t, const local::csr_slice<T>& part) {
+      local::csr_view<T> entries = part.entries;
+      entries.columns = a.local()->columns_of(part);
+      entries.cols = static_cast<local_index>(a.tile_columns(t).size());
+      const global_index first_row = a.row_range().begin + part.first_row;
+      passes_(
+          q, number++, entries, {.global_columns = true},
+          [&](const local::edge_chunk<T>& c, const T* from, T* to) {
+            const detail::dropped_edge_value<T> f{mask.function<T>(), first_row + c.first_row,
+                                                  a.tile_columns(t).begin, x.heads(), c.global_columns};
+            edge_apply(q, c.pattern, x.heads(), f, from, to);
+          },
+          local::reads_entries(part.values_in(x.values().data(), x.heads()), x.heads()),
+          local::writes_entries(part.values_in(y.values().data(), y.heads()), y.heads()));
+    });
+  }
+
+ private:
+  local::entry_passes<Device> passes_;
+};
+
+}  // namespace algebra
+
+/// See algebra::edge_dropout.
+template <class T, class Device>
+void dropout(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask) {
+  algebra::edge_dropout<T, Device>()(x, y, mask);
+}
 
 /// y(e, h) = f(x(e, h)); y may alias x. Local; no communication. Throws shape_error unless both have the same
 /// pattern and columns.
@@ -98,15 +223,16 @@ void zip(const edge_matrix<T, Device>& a, const edge_matrix<T, Device>& b, edge_
       b, y);
 }
 
-/// Y = X W, see epilogue of a row product (entries x h = entries x k times k x h), with `bias` (1 x h) added
-/// and clamped at 0 if `relu`. Local; no communication. Throws shape_error.
+/// Y = X W + beta Y, see epilogue of a row product (entries x h = entries x k times k x h), with `bias` (1 x
+/// h) added and clamped at 0 if `relu`. Local; no communication. Throws shape_error.
 template <class T, class Device>
 void gemm(const edge_matrix<T, Device>& x, const dense<T, replicated, Device>& w, edge_matrix<T, Device>& y,
-          const dense<T, replicated, Device>* bias = nullptr, bool relu = false) {
+          const dense<T, replicated, Device>* bias = nullptr, bool relu = false,
+          std::type_identity_t<T> beta = 0) {
   algebra::detail::require_edge_product("gemm", x, w.shape(), y);
   if (bias != nullptr && bias->shape() != matrix_shape{1, w.shape().cols})
     base::throw_error<shape_error>({"gemm: a bias of ", bias->shape(), " for rows of ", w.shape().cols});
-  local::spmm_epilogue<T> end{.relu = relu};
+  local::spmm_epilogue<T> end{.beta = beta, .relu = relu};
   if (bias != nullptr) end.bias = bias->local().data;
   algebra::detail::for_entry_rows(
       [&](auto from, auto to) { local::row_product<T>(x.mesh().queue(), from, w.local(), end, to); }, x, y);
@@ -146,21 +272,10 @@ template <class T, class Device>
 void column_sums(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  if (sums.shape() != matrix_shape{1, e.heads()})
-    base::throw_error<shape_error>(
-        {"column sums of ", e.heads(), " columns of edges cannot be stored in ", sums.shape()});
+  algebra::detail::require_column_sums(e, sums);
   if (const auto* const verbs = algebra::reproducible_verbs_of<T>(e.mesh()))
     return verbs->column_sums(algebra::detail::addends_of(e), sums.values());
-  const auto& q = e.mesh().queue();
-  dense<T, replicated, Device> of_run(e.mesh(), sums.shape());
-  fill(q, T(0), sums.local());
-  algebra::detail::for_entry_rows(
-      [&](auto rows) {
-        local::chunked::column_sums(q, rows, of_run.local().data);
-        zip(q, std::plus<>{}, matrix_view<const T>(sums.local()), matrix_view<const T>(of_run.local()),
-            sums.local());
-      },
-      e);
+  algebra::detail::sum_columns_here(e, sums);
   e.mesh().sum_along(algebra::detail::entry_axes(e), sums.values());
 }
 
@@ -208,16 +323,28 @@ void weight_gradient(const edge_matrix<T, Device>& x, const edge_matrix<T, Devic
                      dense<T, replicated, Device>& dw,
                      std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  const auto& q = x.mesh().queue();
-  memory::refuse_reproducible(q, "weight_gradient of edges");
+  memory::refuse_reproducible(x.mesh().queue(), "weight_gradient of edges");
   detail::require_edge_product("weight_gradient", x, dw.shape(), g);
-  fill(q, T(0), dw.local());
-  detail::for_entry_rows(
-      [&](auto rows, auto gradients) {
-        local::chunked::gemm(q, true, false, T(1), rows, gradients, T(1), dw.local());
-      },
-      x, g);
+  detail::multiply_inner_here(x, g, dw);
   x.mesh().sum_along(detail::entry_axes(x), dw.values());
+}
+
+/// This rank's contributions to column_sums and to weight_gradient: 0 on all but one of the ranks that hold
+/// the same entries. Local. Throws as these do; error on a reproducible mesh.
+template <class T, class Device>
+void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums) {
+  memory::refuse_reproducible(e.mesh().queue(), "column_sums_part of edges");
+  detail::require_column_sums(e, sums);
+  if (!detail::counts_entries(e)) return fill(sums, T(0));
+  detail::sum_columns_here(e, sums);
+}
+template <class T, class Device>
+void weight_gradient_part(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
+                          dense<T, replicated, Device>& dw) {
+  memory::refuse_reproducible(x.mesh().queue(), "weight_gradient_part of edges");
+  detail::require_edge_product("weight_gradient_part", x, dw.shape(), g);
+  if (!detail::counts_entries(x)) return fill(dw, T(0));
+  detail::multiply_inner_here(x, g, dw);
 }
 
 }  // namespace algebra

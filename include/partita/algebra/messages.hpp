@@ -2,18 +2,25 @@
 #pragma once
 /// Message passing with a function of one's own, whose gradient follows from it, under every policy.
 
-#include <memory>
+#include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "partita/algebra/edge_schedule.hpp"
-#include "partita/algebra/tile_rows.hpp"
-#include "partita/local/chunked_messages.hpp"
+#include "partita/algebra/message_core.hpp"
 
 namespace partita::algebra {
 
-/// How the messages that reach a vertex become one row: their sum, or their mean, 0 without any.
-enum class message_reduction : std::uint8_t { sum, mean };
+/// f with K parameters for each column, p[0] ... p[K - 1], as its last argument; a named type may have a
+/// member `static constexpr int parameters = K` instead.
+template <int K, class Function>
+local::parametrised<K, Function> with_parameters(Function f) {
+  return local::parametrised<K, Function>(std::move(f));
+}
+
+/// How the messages that reach a vertex become one row: their sum or mean, or column by column the largest or
+/// smallest; 0 without any.
+enum class message_reduction : std::uint8_t { sum, mean, max, min };
 
 /// What a message_plan is planned with.
 struct message_options {
@@ -22,141 +29,189 @@ struct message_options {
   row_exchange rows = row_exchange::automatic;  ///< of forward; backward moves whole sub-blocks
 };
 
-/// Planned messages along the entries (v, u) of a pattern, Z(v, j) = sum over u of f(X(u, j), T(v, j), e(v,
-/// u, head of j)), or their mean, and the gradients of X, T and e, which follow from f: `f` is a function of
-/// generic arithmetic (base/dual.hpp) of three numbers, or of two, the first and the third, if T has no part
-/// in it. Without an edge matrix the third one is 1. X (k x w) has a row for each column of the pattern, T
-/// and Z (m x w) have one for each of its rows, in a layout that the pattern can multiply, with the heads
-/// side by side; where X is also T the pattern is square. No more than rows of X for one tile is stored
-/// besides: the messages never are. For weights that a softmax gives, edge_softmax and edge_spmm_plan.
+namespace detail {
+
+/// The best message of this rank, or what loses against any other if it has none.
+template <class T>
+struct own_candidate {
+  matrix_view<const local_index> winners;
+  constexpr T operator()(local_index i, local_index j, T best) const {
+    return winners(i, j) < 0 ? -std::numeric_limits<T>::infinity() : best;
+  }
+};
+/// Which entry has the best message of all ranks: the larger the number, the smaller the name.
+template <class T>
+struct rank_of_candidate {
+  matrix_view<const T> own, all;
+  constexpr local_index operator()(local_index i, local_index j, local_index winner) const {
+    const T mine = own(i, j), best = all(i, j);
+    const bool is_best = mine == best || (mine != mine && best != best);
+    return winner >= 0 && is_best ? std::numeric_limits<local_index>::max() - winner : -1;
+  }
+};
+/// The winner from that number.
+struct name_of_candidate {
+  constexpr local_index operator()(local_index rank) const {
+    return rank < 0 ? -1 : std::numeric_limits<local_index>::max() - rank;
+  }
+};
+/// What has a winner, times `sign`; else 0.
+template <class T>
+struct won_value {
+  matrix_view<const local_index> winners;
+  T sign;
+  constexpr T operator()(local_index i, local_index j, T value) const {
+    return winners(i, j) < 0 ? T(0) : sign * value;
+  }
+};
+
+}  // namespace detail
+
+/// Planned messages along the entries (v, u) of a pattern, Z(v, j) = the sum over u of f(X(u, j), T(v, j),
+/// e(v, u, head of j), P(., j)), or the mean, the maximum or the minimum, and the gradients of X, T, e and P,
+/// which follow from f: `f` is a function of generic arithmetic (base/dual.hpp) of three numbers, or of two,
+/// the first and the third, if T has no part in it, and of an array if it has parameters (with_parameters).
+/// Without an edge matrix the third one is 1. X (k x w) has a row for each column of the pattern, T and Z
+/// (m x w) have one for each of its rows, in a layout that the pattern can multiply, with the heads side by
+/// side; where X is also T the pattern is square. P (K x c) has a row for each parameter, and c columns that
+/// are those of w / c columns of X each. No more than rows of X for one tile is stored besides: the messages
+/// never are. A maximum is that of the entry with the smallest column among equals, and it alone has the
+/// gradient. For weights that a softmax gives, message_scores_plan, edge_softmax and edge_spmm_plan.
 ///
 /// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
-/// stationary, all of T's rows to the ranks that share them if f reads them, and the sums. Backward: the
-/// gradient of Z and, if f reads it, T to the ranks that share their rows, whole sub-blocks of X along row,
-/// and sums for these and for T; an all-reduce of the gradient of e along the axes that partition columns of
-/// a head; edge values otherwise never. On the host. Throws shape_error for layouts that cannot be
-/// multiplied, heads that do not divide the width, and operands that do not match the plan; error on a
-/// reproducible mesh, where sums over tiles would have other bits on every mesh.
+/// stationary, all of T's rows to the ranks that share them if f reads them, and the sums; of maxima two
+/// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
+/// of Z and, if f reads it, T to the ranks that share their rows, whole sub-blocks of X along row, and sums
+/// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
+/// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
+/// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
+/// elsewhere; gradients of P are whole in both forms of backward. On devices f has a named type and a
+/// constexpr call operator. Throws shape_error for layouts that cannot be multiplied, heads that do not divide
+/// the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
 template <class T, class Device, class Function>
 class message_plan {
+  using core = detail::message_core<T, Device, Function>;
+
  public:
   using edges = edge_matrix<T, Device>;
+  using parameters = dense<T, replicated, Device>;
   /// Whether f reads the rows of the targets.
-  static constexpr bool reads_targets = std::is_invocable_v<const Function&, T, T, T>;
+  static constexpr bool reads_targets = core::reads_targets;
 
   /// For operands in layout `l`, with columns partitioned by `features`.
   template <layout A>
   message_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                message_options options = {})
-      : message_plan(pattern.stored_for("message_plan"), l, features, std::move(f), options, 0) {}
+      : core_(pattern.stored_for("message_plan"), l, features, std::move(f), options.heads, options.rows),
+        reduction_(options.reduction) {
+    if (reduction_ == message_reduction::mean) weigh();
+    if (chooses()) prepare_winners(l, features);
+  }
   /// For operands like x.
   template <layout A, layout X>
   message_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, Function f,
                message_options options = {})
       : message_plan(pattern, x.layout(), x.col_blocking(), std::move(f), options) {}
 
-  /// f, to change its parameters.
-  Function& function() { return f_; }
+  /// f, to change what it holds.
+  Function& function() { return core_.function(); }
   /// The heads whose columns this rank computes with; edge matrices need no other values here.
-  interval heads_here() const { return come_->heads_here(); }
+  interval heads_here() const { return core_.come().heads_here(); }
 
-  /// z from x for both sides, and an edge matrix.
+  /// z from x for both sides, an edge matrix and parameters, if there are any.
+  template <layout X, layout Z>
+  void forward(const dense<T, X, Device>& x, dense<T, Z, Device>& z) {
+    forward(x, x, nullptr, z);
+  }
   template <layout X, layout Z>
   void forward(const dense<T, X, Device>& x, const edges& e, dense<T, Z, Device>& z) {
     forward(x, x, &e, z);
   }
   template <layout X, layout Z>
-  void forward(const dense<T, X, Device>& x, dense<T, Z, Device>& z) {
-    forward(x, x, nullptr, z);
+  void forward(const dense<T, X, Device>& x, const edges& e, const parameters& p, dense<T, Z, Device>& z) {
+    forward(x, x, &e, z, &p);
   }
-  /// z from rows of the sources and rows of the targets; e may be null.
+  /// z from rows of the sources and rows of the targets; e may be null, and p if f has no parameters.
   template <layout X, layout Y, layout Z>
   void forward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
-               dense<T, Z, Device>& z) {
-    require(sources, targets, e, z);
-    sums(sources.local(), targets.local(), e, z.local());
+               dense<T, Z, Device>& z, const parameters* p = nullptr) {
+    core_.require(sources, targets, e, p);
+    core_.come().require(z, core_.pattern().row_blocking());
+    const typename core::operands x{sources.local(), targets.local(), e, p};
+    if (chooses())
+      choose(x, z.local());
+    else
+      sum(x, z.local());
   }
 
-  /// dx += the gradient of x as source and as target, and de += that of e, from the operands of forward and
-  /// the gradient of its result.
+  /// dx += the gradient of x as source and as target, de += that of e, and dp += that of p, from the operands
+  /// of forward and the gradient of its result. The winners of a maximum are those of the last forward.
+  template <layout X, layout Z, layout G>
+  void backward(const dense<T, X, Device>& x, const dense<T, Z, Device>& dz, dense<T, G, Device>& dx) {
+    backward(x, x, nullptr, dz, dx, dx, nullptr);
+  }
   template <layout X, layout Z, layout G>
   void backward(const dense<T, X, Device>& x, const edges& e, const dense<T, Z, Device>& dz,
                 dense<T, G, Device>& dx, edges& de) {
     backward(x, x, &e, dz, dx, dx, &de);
   }
   template <layout X, layout Z, layout G>
-  void backward(const dense<T, X, Device>& x, const dense<T, Z, Device>& dz, dense<T, G, Device>& dx) {
-    backward(x, x, nullptr, dz, dx, dx, nullptr);
+  void backward(const dense<T, X, Device>& x, const edges& e, const parameters& p,
+                const dense<T, Z, Device>& dz, dense<T, G, Device>& dx, edges& de, parameters& dp) {
+    backward(x, x, &e, dz, dx, dx, &de, &p, &dp);
   }
-  /// The same for sources and targets of their own; e may be null, and de if its gradient is not wanted.
+  /// The same for sources and targets of their own; e and p may be null, and de and dp if these gradients are
+  /// not wanted.
   template <layout X, layout Y, layout Z, layout G, layout H>
   void backward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
                 const dense<T, Z, Device>& dz, dense<T, G, Device>& dsources, dense<T, H, Device>& dtargets,
-                edges* de) {
-    require(sources, targets, e, dz);
-    go_->require(dsources, go_->pattern().col_blocking());
-    if (reads_targets) go_->require(dtargets, go_->pattern().row_blocking());
-    if (de != nullptr) require_gradient(e, *de);
-    gradients(sources.local(), targets.local(), e, dz.local(), de);
-    add(source_gradient_, dsources.local());
-    if (reads_targets) add(target_gradient_, dtargets.local());
+                edges* de, const parameters* p = nullptr, parameters* dp = nullptr) {
+    differentiate(sources, targets, e, dz, dsources, dtargets, de, p, dp, true);
+  }
+  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts.
+  template <layout X, layout Y, layout Z, layout G, layout H>
+  void backward_part(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
+                     const dense<T, Z, Device>& dz, dense<T, G, Device>& dsources,
+                     dense<T, H, Device>& dtargets, edges* de, const parameters* p, parameters* dp) {
+    differentiate(sources, targets, e, dz, dsources, dtargets, de, p, dp, false);
   }
 
   /// What this rank receives in one forward, in closed form.
   traffic predicted_forward() const {
-    return come_->stages().plan().predicted() + (reads_targets ? targets_.predicted() : traffic());
+    const traffic rows = core_.predicted_stages();
+    if (chooses()) return rows + predicted_choice();
+    const auto* const exact = core_.exact();
+    if (exact != nullptr) return rows + exact->predicted_begin(1) + exact->predicted_rows();
+    return rows + core_.predicted_row_sums();
   }
-  /// What this rank receives in one backward, with or without the gradient of e, in closed form.
-  traffic predicted_backward(bool of_edges = true) const {
-    const auto& come = come_->stages().plan();
-    traffic all = go_->stages().plan().predicted() + rows_->predicted();
-    if (reads_targets) {
-      all += targets_.predicted();
-      all += traffic{come.predicted().words - come.predicted_stages().words,
-                     come.predicted().messages - come.predicted_stages().messages};
-    }
-    return of_edges ? all + predicted_edge_sums() : all;
+  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
+  /// over all ranks, in closed form.
+  traffic predicted_backward(bool of_edges = true,
+                             bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return core_.predicted_backward(true, of_edges, of_parameters);
+  }
+  /// In one backward_part.
+  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
+    return core_.predicted_backward(true, of_edges, of_parameters && core_.exact() != nullptr);
   }
   /// In both.
-  traffic predicted(bool of_edges = true) const { return predicted_forward() + predicted_backward(of_edges); }
-
- private:
-  using schedule = detail::edge_schedule<T, Device>;
-  using block = dense<T, dynamic_layout, Device>;
-
-  message_plan(const sparse<T, dynamic_layout, Device>& pattern, layout l, const blocking& features,
-               Function f, message_options o, int)
-      : f_(std::move(f)),
-        come_(std::make_unique<schedule>(possible(pattern), l, features, o.heads, o.rows)),
-        go_(std::make_unique<schedule>(pattern, l, features, o.heads, row_exchange::full,
-                                       detail::row_flow::sums_go)),
-        targets_(*come_),
-        rows_(std::make_unique<detail::tile_rows<T, Device>>(go_->stages().plan())),
-        source_gradient_(pattern.mesh(), l, pattern.col_blocking(), features),
-        target_gradient_(pattern.mesh(), l, pattern.row_blocking(), features) {
-    if (o.reduction == message_reduction::mean) weigh(pattern);
-    const auto& tiles = go_->stages().plan().a();
-    std::size_t number = 0;
-    for (std::size_t t = 0; t < tiles.count(); ++t)
-      for (const local::csr_slice<T>& part : tiles.parts(t))
-        go_->passes().prepare_inverse(go_->stages().queue(), number++, part.entries);
+  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return predicted_forward() + predicted_backward(of_edges, of_parameters);
   }
 
-  static const sparse<T, dynamic_layout, Device>& possible(const sparse<T, dynamic_layout, Device>& pattern) {
-    static_assert(
-        requires(const device_queue<Device>& q, local::csr_view<T> a, Function f, matrix_view<const T> x,
-                 matrix_view<T> y) { message_sums(q, a, local::head_slice(), f, x.data, x, x, x, T(0), y); },
-        "messages are for the host: this device has no kernels for them");
-    memory::refuse_reproducible(pattern.mesh().queue(), "message_plan");
-    return pattern;
+ private:
+  bool chooses() const { return reduction_ > message_reduction::mean; }
+  const communicator& sharing_rows() const {
+    return core_.pattern().mesh().along(core_.pattern().layout().cols);
   }
 
   /// The weights of a mean: one over the number of entries of a row of A on all ranks.
-  void weigh(const sparse<T, dynamic_layout, Device>& pattern) {
-    const auto& q = pattern.mesh().queue();
+  void weigh() {
+    const auto& pattern = core_.pattern();
+    const auto& q = core_.queue();
     const auto& tiles = *pattern.local();
     const local::entry_lists entries = tiles.entries(q);
     std::vector<global_index> counts(static_cast<std::size_t>(tiles.rows), 0);
@@ -171,108 +226,126 @@ class message_plan {
     weights_ = buffer<T, Device>(q, weights.size());
     copy(q, std::span<const T>(weights), weights_.span());
   }
-
-  template <class X, class Y, class Z>
-  void require(const X& sources, const Y& targets, const edges* e, const Z& z) const {
-    if (e != nullptr) come_->require(*e);
-    come_->require(sources, come_->pattern().col_blocking());
-    if (reads_targets) come_->require(targets, come_->pattern().row_blocking());
-    come_->require(z, come_->pattern().row_blocking());
+  void prepare_winners(layout l, const blocking& features) {
+    const auto& pattern = core_.pattern();
+    base::to_local(pattern.shape().cols, "the number of sources of a maximum");
+    const matrix_shape block = core_.block();
+    const auto size = static_cast<std::size_t>(block.rows * block.cols);
+    best_ = buffer<T, Device>(core_.queue(), size);
+    all_ = buffer<T, Device>(core_.queue(), size);
+    winners_ = buffer<local_index, Device>(core_.queue(), size);
+    keep_ = std::make_unique<redistribution<T, Device>>(pattern.mesh(), pattern.row_blocking(), features,
+                                                        core_.come().spread(), l);
   }
-  void require_gradient(const edges* e, const edges& de) const {
-    go_->require(de);
-    if (e == nullptr || e->heads() != de.heads() || e->first_head() != de.first_head())
-      throw shape_error("the gradient of an edge matrix has the heads of that matrix");
-    if (along_slices().size() > 1 && de.heads() != go_->heads())
-      throw shape_error(
-          "the gradient of an edge matrix needs values of all heads where ranks share their columns");
+  template <class E>
+  matrix_view<E> in_block(E* numbers) const {
+    const matrix_shape block = core_.block();
+    const auto cols = static_cast<local_index>(block.cols);
+    return {numbers, static_cast<local_index>(block.rows), cols, cols};
   }
-  /// The ranks whose columns may be of the same head.
-  const communicator& along_slices() const { return go_->pattern().mesh().along(go_->spread().cols); }
-  traffic predicted_edge_sums() const {
-    const auto& m = go_->pattern().mesh();
-    comm::collective sums;
-    sums.kind = operation::all_reduce;
-    sums.count = static_cast<global_index>(go_->pattern().local()->nonzeros) * go_->heads();
-    const axis_set axes = go_->spread().cols;
-    return received(sums, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
+  matrix_view<const T> weights_of(const local::csr_slice<T>& part) const {
+    const matrix_view<const T> all{weights_.data(), core_.pattern().local()->rows, 1, 1};
+    return weights_.size() > 0 ? part.rows_of(all) : matrix_view<const T>{nullptr, part.entries.rows, 0, 0};
   }
-
-  /// What the messages of a part of a tile are made of.
-  local::message_operands<T> operands(const local::csr_slice<T>& part, const edges* e,
-                                      matrix_view<const T> sources, matrix_view<const T> targets) const {
-    const matrix_view<const T> none{nullptr, part.entries.rows, 0, 0};
-    const matrix_view<const T> weights{weights_.data(), come_->pattern().local()->rows, 1, 1};
-    const local::head_slice slice = e == nullptr ? local::head_slice{0, 1, 0} : come_->slice(*e);
-    return {slice, e == nullptr ? nullptr : part.values_in(e->values().data(), slice.heads), sources,
-            reads_targets ? part.rows_of(targets) : none, weights_.size() > 0 ? part.rows_of(weights) : none};
+  const local_index* names_of(const local::csr_slice<T>& part) const {
+    return core_.pattern().local()->columns_of(part);
+  }
+  local_index first_name(std::size_t t) const {
+    return static_cast<local_index>(core_.pattern().tile_columns(t).begin);
   }
 
-  void sums(matrix_view<const T> x, matrix_view<const T> y, const edges* e, matrix_view<T> z) {
-    const matrix_view<const T> targets = reads_targets ? targets_(y) : matrix_view<const T>();
-    auto& stages = come_->stages();
-    std::size_t number = 0;
-    stages.for_stages(x, stages.begin(z), 0,
-                      [&](std::size_t, const local::csr_slice<T>& part, auto rows, T beta, auto out) {
-                        local::chunked::message_sums(stages.queue(), come_->passes(), number++, part.entries,
-                                                     f_, operands(part, e, rows, targets), beta, out);
-                      });
+  void sum(const typename core::operands& x, matrix_view<T> z) {
+    if (core_.exact() != nullptr) return sum_exactly(x, z);
+    auto& stages = core_.come().stages();
+    core_.forward(x, stages.begin(z),
+                  [&](std::size_t number, std::size_t, const auto& part, const auto& of, T beta, auto out) {
+                    local::chunked::message_sums(core_.queue(), core_.come().passes(), number, part.entries,
+                                                 function(), of, weights_of(part), beta, out);
+                  });
     stages.finish(z);
   }
 
-  /// Those of X and T in source_gradient_ and target_gradient_; adds that of e to de.
-  void gradients(matrix_view<const T> x, matrix_view<const T> y, const edges* e, matrix_view<const T> dz,
-                 edges* de) {
-    const matrix_view<const T> targets = reads_targets ? targets_(y) : matrix_view<const T>();
-    auto &come = come_->stages(), &go = go_->stages();
-    const auto& q = go.queue();
-    matrix_view<T> of_targets;
-    if (reads_targets) {
-      of_targets = come.begin(target_gradient_.local());
-      local::chunked::fill(q, T(0), of_targets);
-    }
-    if (de != nullptr && along_slices().rank() > 0)  // the others add theirs to what the first one has
-      clear(q, de->values());
-    rows_->start(x);
-    std::size_t number = 0;
-    go.for_stages(dz, go.begin(source_gradient_.local()), 0,
-                  [&](std::size_t t, const local::csr_slice<T>& part, auto of_rows, T beta, auto out) {
-                    const local::message_operands<T> of = operands(part, e, (*rows_)(t), targets);
-                    add_row_gradients(number, part, of, of_rows, of_targets, de);
-                    local::chunked::message_source_gradients(q, go_->passes(), number++, part.entries, f_, of,
-                                                             of_rows, beta, out);
-                  });
-    go.finish(source_gradient_.local());
-    if (reads_targets) come.finish(target_gradient_.local());
-    if (de != nullptr && along_slices().size() > 1) along_slices().all_reduce(de->values());
-  }
-  void add_row_gradients(std::size_t number, const local::csr_slice<T>& part,
-                         const local::message_operands<T>& of, matrix_view<const T> of_rows,
-                         matrix_view<T> of_targets, edges* de) {
-    if (!reads_targets && de == nullptr) return;
-    const matrix_view<T> none{nullptr, part.entries.rows, 0, 0};
-    T* const of_values = de == nullptr ? nullptr : part.values_in(de->values().data(), of.slice.heads);
-    local::chunked::message_row_gradients(go_->stages().queue(), go_->passes(), number, part.entries, f_, of,
-                                          of_rows, reads_targets ? part.rows_of(of_targets) : none,
-                                          of_values);
-  }
-  static void clear(const device_queue<Device>& q, std::span<T> x) {
-    for (std::size_t n; !x.empty(); x = x.subspan(n)) {
-      n = std::min(x.size(), base::max_tile_entries);
-      local::chunked::fill(q, T(0), matrix_view<T>{x.data(), static_cast<local_index>(n), 1, 1});
-    }
-  }
-  void add(const block& gradient, matrix_view<T> to) {
-    local::chunked::zip(go_->stages().queue(), base::linear_combination<T>{1, 1}, gradient.local(),
-                        matrix_view<const T>(to), to);
+  void sum_exactly(const typename core::operands& x, matrix_view<T> z) {
+    const auto& parts = core_.exact_parts(x, [&](std::size_t, const auto& part) {
+      return local::message_gradient<T>{{}, weights_of(part)};
+    });
+    const auto f = core_.exact_function();
+    local::chunked::fill(core_.queue(), T(0), z);
+    core_.exact()->begin(parts, f, false);
+    core_.exact()->add_rows(parts, f, 0, z);
   }
 
-  Function f_;
-  std::unique_ptr<schedule> come_, go_;  ///< rows of X come, forward; sums for them go, backward
-  detail::spread_rows<T, Device> targets_;
-  std::unique_ptr<detail::tile_rows<T, Device>> rows_;
-  block source_gradient_, target_gradient_;
-  buffer<T, Device> weights_;  ///< of the rows of A, for a mean
+  /// The largest of this rank's entries, then of all ranks that share the rows; of smallest ones the
+  /// negatives.
+  void choose(const typename core::operands& x, matrix_view<T> z) {
+    const auto& q = core_.queue();
+    const T sign = reduction_ == message_reduction::min ? T(-1) : T(1);
+    const matrix_view<T> best = in_block(best_.data()), all = in_block(all_.data());
+    const matrix_view<local_index> winners = in_block(winners_.data());
+    local::chunked::fill(q, T(0), best);
+    local::chunked::fill(q, local_index{-1}, winners);
+    find_largest(x, sign, best, winners);
+    const matrix_view<const local_index> names = winners;
+    local::chunked::transform_indexed(q, detail::own_candidate<T>{names}, best, all);
+
+    if (sharing_rows().size() > 1) {
+      sharing_rows().all_reduce(all_.span(), reduction::max);
+      local::chunked::transform_indexed(q, detail::rank_of_candidate<T>{best, all}, names, winners);
+      sharing_rows().all_reduce(winners_.span(), reduction::max);
+      local::chunked::transform(q, detail::name_of_candidate{}, names, winners);
+    }
+    local::chunked::transform_indexed(q, detail::won_value<T>{names, sign}, all, all);
+    (*keep_)(matrix_view<const T>(all), z);
+  }
+  void find_largest(const typename core::operands& x, T sign, matrix_view<T> best,
+                    matrix_view<local_index> winners) {
+    if (core_.exact() != nullptr) {
+      const auto& parts = core_.exact_parts(x, [&](std::size_t t, const auto& part) {
+        return local::message_gradient<T>{{}, {}, {}, names_of(part), first_name(t)};
+      });
+      return core_.exact()->choose(parts, core_.exact_function(), sign, best, winners);
+    }
+    core_.forward(x, {}, [&](std::size_t number, std::size_t t, const auto& part, const auto& of, T, auto) {
+      local::chunked::message_largest(core_.queue(), core_.come().passes(), number, part.entries, function(),
+                                      of, sign, names_of(part), first_name(t), part.rows_of(best),
+                                      part.rows_of(winners));
+    });
+  }
+  traffic predicted_choice() const {
+    const auto& m = core_.pattern().mesh();
+    const axis_set axes = core_.pattern().layout().cols;
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = core_.block().rows * core_.block().cols;
+    return 2 * received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes)) +
+           keep_->predicted();
+  }
+
+  template <class X, class Y, class Z, class G, class H>
+  void differentiate(const X& sources, const Y& targets, const edges* e, const Z& dz, G& dsources,
+                     H& dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {
+    core_.require(sources, targets, e, p);
+    core_.come().require(dz, core_.pattern().row_blocking());
+    core_.require_gradients(e, dsources, dtargets, de, dp);
+    const matrix_view<const local_index> winners = in_block(std::as_const(winners_).data());
+    core_.backward({sources.local(), targets.local(), e, p},
+                   {dsources.local(), dtargets.local(), de, dp, sums}, dz.local(), true,
+                   [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+                     local::message_gradient<T> g{rows, weights_of(part), {nullptr, part.entries.rows, 0, 0}};
+                     if (!chooses()) return g;
+                     g.winners = part.rows_of(winners);
+                     g.names = names_of(part);
+                     g.first_name = first_name(t);
+                     return g;
+                   });
+  }
+
+  core core_;
+  message_reduction reduction_;
+  buffer<T, Device> weights_;                        ///< of the rows of A, for a mean
+  buffer<T, Device> best_, all_;                     ///< of this rank, and of all that share rows
+  buffer<local_index, Device> winners_;              ///< their columns; -1 for none
+  std::unique_ptr<redistribution<T, Device>> keep_;  ///< of maxima, to the layout of z
 };
 
 template <class T, layout A, layout X, class Device, class Function>

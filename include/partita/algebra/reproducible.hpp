@@ -8,6 +8,7 @@
 
 #include "partita/algebra/attention/ordered.hpp"
 #include "partita/algebra/exact_max_gradient.hpp"
+#include "partita/algebra/exact_messages.hpp"
 #include "partita/algebra/exact_product.hpp"
 #include "partita/algebra/exact_row_sums.hpp"
 #include "partita/algebra/exact_sums.hpp"
@@ -85,6 +86,11 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
                                                            int hops) const override {
     return std::make_unique<ordered_attention<T, Device>>(a, shape, head_width, hops);
   }
+  std::unique_ptr<reproducible_messages<T, Device>> make_messages(
+      const sparse<T, dynamic_layout, Device>& pattern, layout l, layout spread,
+      const blocking& features) const override {
+    return std::make_unique<exact_messages<T, Device>>(pattern, l, spread, features);
+  }
 
  private:
   /// dw = the sums over the ranks of what fill(part, sums) writes, of products of numbers up to `of_x` by
@@ -103,9 +109,9 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
 
 /// A queue of the threads and memory of q, whose meshes are reproducible: with the same kind of queue on all
 /// ranks, spmm, spmm_plan, products with replicated weights and their gradients, sum, column_sums, maxima
-/// over neighbours, attention, losses and scores have the same bits for every policy, mesh, number of ranks
-/// and number of threads. Whatever else would sum in an order that depends on these throws error. For the
-/// host.
+/// over neighbours, messages and scores of edges, attention, losses and scores have the same bits for every
+/// policy, mesh, number of ranks and number of threads. Whatever else would sum in an order that depends on
+/// these throws error. For the host.
 template <class Device>
 device_queue<Device> reproducible(const device_queue<Device>& q) {
   const auto with_verbs = [](const device_queue<Device>& to, auto number) {

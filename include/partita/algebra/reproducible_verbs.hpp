@@ -9,6 +9,7 @@
 
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/dropout.hpp"
+#include "partita/local/message_function.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 
@@ -85,6 +86,46 @@ class attention_way {
   virtual global_index coefficients() const = 0;
 };
 
+/// A part of a tile, whose messages have these operands and gradients.
+template <class T>
+struct message_part {
+  std::size_t tile = 0;
+  local::csr_slice<T> part;
+  local::message_operands<T> of;
+  local::message_gradient<T> gradient;
+};
+
+/// Sums of what comes of messages, as message_plan and message_scores_plan say, over this rank's parts and
+/// all others. Outputs are those of a local::message_function: with slopes as it numbers them, else the
+/// messages, times the weights of rows, are the only one. Collective over the mesh.
+template <class T, class Device>
+class reproducible_messages {
+ public:
+  using function = local::message_function<T>;
+  using parts = std::span<const message_part<T>>;
+
+  virtual ~reproducible_messages() = default;
+  /// Before sums of these parts, with slopes or messages.
+  virtual void begin(parts all, const function& f, bool slopes) = 0;
+  /// z += the sums at the rows of the pattern, x += those of the slopes by sources at its columns, both in
+  /// the layout of operands; values += those over columns of heads, for all entries; gradient (K x w) =
+  /// those of parameters over all entries.
+  virtual void add_rows(parts all, const function& f, std::size_t output, matrix_view<T> z) = 0;
+  virtual void add_columns(parts all, const function& f, matrix_view<T> x) = 0;
+  virtual void add_heads(parts all, const function& f, std::size_t output, const local::head_slice& s,
+                         std::span<T> values) = 0;
+  virtual void add_parameters(parts all, const function& f, matrix_view<T> gradient) = 0;
+  /// As the kernel message_largest, for this rank's parts.
+  virtual void choose(parts all, const function& f, T sign, matrix_view<T> best,
+                      matrix_view<local_index> winners) = 0;
+
+  virtual traffic predicted_begin(global_index outputs) const = 0;
+  virtual traffic predicted_rows() const = 0;
+  virtual traffic predicted_columns() const = 0;
+  virtual traffic predicted_heads(local_index heads) const = 0;
+  virtual traffic predicted_parameters(global_index elements) const = 0;
+};
+
 /// Sums with the same bits under every arrangement. Members that sum are collective over mesh::whole; what
 /// travels in each, beside what its verb says: predicted_sum of its elements in the place of an all-reduce.
 template <class T, class Device>
@@ -123,6 +164,11 @@ class reproducible_verbs {
                                                                    const score_shape& shape,
                                                                    local_index head_width,
                                                                    int hops) const = 0;
+  /// Of messages along the entries of a pattern, for operands in layout `l`, whose rows are needed in layout
+  /// `spread`.
+  virtual std::unique_ptr<reproducible_messages<T, Device>> make_messages(
+      const sparse<T, dynamic_layout, Device>& pattern, layout l, layout spread,
+      const blocking& features) const = 0;
 };
 
 /// Those of a reproducible mesh; null of others.

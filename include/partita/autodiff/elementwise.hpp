@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Element-wise verbs on variables, in any layout: functions by dual numbers, sums, relu, dropout; changes of
-/// layout.
+/// Element-wise verbs on variables, in any layout, beside those of sums.hpp: functions by dual numbers, relu,
+/// dropout; changes of layout.
 
 #include "partita/algebra/row_products.hpp"
-#include "partita/autodiff/tape.hpp"
+#include "partita/autodiff/sums.hpp"
 #include "partita/base/dual.hpp"
 #include "partita/base/function.hpp"
 #include "partita/transfer/redistribution.hpp"
@@ -34,26 +34,20 @@ struct slope_of_two {
   }
 };
 
-/// a x, of numbers and duals.
-struct times {
-  double a;
-  template <class X>
-  constexpr X operator()(X x) const {
-    return X(a) * x;
-  }
-};
-
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class transform_node final : public node<T, Device> {
   using base = node<T, Device>;
 
  public:
   transform_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
       : base(std::move(from), to), f_(f) {}
-  void forward() override { partita::transform(this->in().value->any(), this->to().value->any(), f_); }
+  void forward() override {
+    partita::transform(Form::read(*this->in().value), Form::write(*this->to().value), f_);
+  }
   void backward() override {
     this->in().give([&](auto& d) {
-      partita::zip(this->in().value->any(), this->to().gradient->any(), d.any(), chained<Function>{f_});
+      partita::zip(Form::read(*this->in().value), Form::read(*this->to().gradient), Form::write(d),
+                   chained<Function>{f_});
     });
   }
   bool keeps_output() const override { return false; }
@@ -62,7 +56,7 @@ class transform_node final : public node<T, Device> {
   Function f_;
 };
 
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class zip_node final : public node<T, Device> {
   using base = node<T, Device>;
 
@@ -70,7 +64,8 @@ class zip_node final : public node<T, Device> {
   zip_node(std::vector<typename base::slot*> from, typename base::slot& to, Function f)
       : base(std::move(from), to), f_(f) {}
   void forward() override {
-    partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), f_);
+    partita::zip(Form::read(*this->in().value), Form::read(*this->in(1).value),
+                 Form::write(*this->to().value), f_);
   }
   void backward() override {
     give<0>();
@@ -82,8 +77,10 @@ class zip_node final : public node<T, Device> {
   template <int K>
   void give() {
     this->in(K).give([&](auto& d) {
-      partita::zip(this->in().value->any(), this->in(1).value->any(), d.any(), slope_of_two<Function, K>{f_});
-      partita::zip(d.any(), this->to().gradient->any(), d.any(), std::multiplies<>{});
+      auto& into = Form::write(d);
+      partita::zip(Form::read(*this->in().value), Form::read(*this->in(1).value), into,
+                   slope_of_two<Function, K>{f_});
+      partita::zip(into, Form::read(*this->to().gradient), into, std::multiplies<>{});
     });
   }
 
@@ -91,33 +88,36 @@ class zip_node final : public node<T, Device> {
 };
 
 /// Works in the memory of what it reads, where nobody else reads that.
-template <class T, class Device>
+template <class T, class Device, class Form>
 class in_place_node : public node<T, Device> {
  public:
   using node<T, Device>::node;
   using typename node<T, Device>::slot;
 
   void settle() override {
-    if (!this->alone_reads(0, drops())) return;
+    if (!this->alone_reads(this->in(), drops())) return;
     this->in().in_place = &this->to();
     if (auto* const p = this->maker(); fuses(*p)) this->fuse_into(p);
   }
+  bool reads_again() const final { return false; }
   void forward() override {
-    if (!this->fused()) compute(this->in().value->any(), this->to().value->any());
+    if (!this->fused()) compute(Form::read(*this->in().value), Form::write(*this->to().value));
   }
   void backward() override {
-    auto& d = this->to().gradient->any();
-    if (this->in().in_place == &this->to()) {
-      if (this->in().needs_gradient) pull(d, d);
+    if (is_in_place()) {
+      if (!this->in().needs_gradient) return;
+      auto& d = Form::write(*this->to().gradient);
+      pull(d, d);
       this->in().written = true;
     } else {
-      this->in().give([&](auto& into) { pull(d, into.any()); });
+      this->in().give([&](auto& d) { pull(Form::read(*this->to().gradient), Form::write(d)); });
     }
   }
 
  protected:
-  using matrix = dense<T, dynamic_layout, Device>;
+  using matrix = typename Form::template matrix<T, Device>;
 
+  bool is_in_place() const { return this->in().in_place == &this->to(); }
   virtual bool drops() const { return false; }
   virtual bool fuses(node<T, Device>& p) = 0;
   virtual void compute(const matrix& x, matrix& y) = 0;
@@ -132,34 +132,36 @@ struct passes_positive {
   }
 };
 
-template <class T, class Device>
-class relu_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class relu_node final : public in_place_node<T, Device, Form> {
  public:
-  using in_place_node<T, Device>::in_place_node;
-  using typename in_place_node<T, Device>::matrix;
+  using in_place_node<T, Device, Form>::in_place_node;
+  using typename in_place_node<T, Device, Form>::matrix;
 
   bool allows_dropout() const override { return true; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool fuses(node<T, Device>& p) override { return p.take_relu(); }
   void compute(const matrix& x, matrix& y) override { partita::transform(x, y, base::positive_part{}); }
   void pull(const matrix& dy, matrix& dx) override {
-    partita::zip(this->to().value->any(), dy, dx, passes_positive{});
+    partita::zip(Form::read(*this->to().value), dy, dx, passes_positive{});
   }
 };
 
-template <class T, class Device>
-class dropout_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class dropout_node final : public in_place_node<T, Device, Form> {
  public:
-  using typename in_place_node<T, Device>::matrix;
-  using typename in_place_node<T, Device>::slot;
+  using typename in_place_node<T, Device, Form>::matrix;
+  using typename in_place_node<T, Device, Form>::slot;
 
   dropout_node(std::vector<slot*> from, slot& to, double rate, random_key key)
-      : in_place_node<T, Device>(std::move(from), to), rate_(rate), key_(key) {}
+      : in_place_node<T, Device, Form>(std::move(from), to), rate_(rate), key_(key) {}
   void begin(const step& s) override {
     mask_ = {s.training ? rate_ : 0, {key_.seed, s.epoch, key_.stream}, s.vertices};
   }
   bool keeps_output() const override { return false; }
+  bool overwrites_gradient() const override { return this->is_in_place(); }
 
  protected:
   bool drops() const override { return true; }
@@ -171,26 +173,31 @@ class dropout_node final : public in_place_node<T, Device> {
 
  private:
   void apply(const matrix& x, matrix& y) {
-    if (mask_.probability > 0)
+    if (mask_.probability == 0) {
+      if (&x != &y) partita::copy(x, y);
+    } else if constexpr (std::is_same_v<Form, whole_edges>) {
+      drop_edges_(x, y, mask_);
+    } else {
       partita::dropout(x, y, mask_);
-    else if (&x != &y)
-      partita::copy(x, y);
+    }
   }
 
   double rate_;
   random_key key_;
   dropout_mask mask_;
+  algebra::edge_dropout<T, Device> drop_edges_;
 };
 
-template <class T, class Device>
-class add_row_node final : public in_place_node<T, Device> {
+template <class T, class Device, class Form>
+class add_row_node final : public in_place_node<T, Device, Form> {
  public:
-  using in_place_node<T, Device>::in_place_node;
-  using typename in_place_node<T, Device>::matrix;
+  using in_place_node<T, Device, Form>::in_place_node;
+  using typename in_place_node<T, Device, Form>::matrix;
 
   void backward() override {
-    this->in(1).give([&](auto& d) { algebra::column_sums_part(this->to().gradient->rows(), d.whole()); });
-    in_place_node<T, Device>::backward();
+    this->in(1).give(
+        [&](auto& d) { algebra::column_sums_part(Form::read_rows(*this->to().gradient), d.whole()); });
+    in_place_node<T, Device, Form>::backward();
   }
   traffic predicted_backward() const override {
     const auto& b = this->in(1);
@@ -209,36 +216,6 @@ class add_row_node final : public in_place_node<T, Device> {
   }
 };
 
-/// X + Y, in the memory of both where nobody else reads them: the later product then adds to the other.
-template <class T, class Device>
-class sum_node final : public node<T, Device> {
- public:
-  using node<T, Device>::node;
-  using typename node<T, Device>::slot;
-
-  void settle() override {
-    if (!this->alone_reads(0) || !this->alone_reads(1)) return;
-    node<T, Device>*const first = this->maker(0), *const second = this->maker(1);
-    node<T, Device>* const later = first->number() < second->number() ? second : first;
-    if (!later->take_sum()) return;
-    this->fuse_into(later);
-    for (slot* x : this->from()) x->in_place = &this->to();
-  }
-  void forward() override {
-    if (!this->fused())
-      partita::zip(this->in().value->any(), this->in(1).value->any(), this->to().value->any(), std::plus<>{});
-  }
-  void backward() override {
-    for (slot* x : this->from()) {
-      if (x->in_place == &this->to())
-        x->written = true;
-      else
-        x->give([&](auto& d) { partita::copy(this->to().gradient->any(), d.any()); });
-    }
-  }
-  bool keeps_output() const override { return false; }
-};
-
 template <class T, class Device>
 class redistribute_node final : public node<T, Device> {
   using base = node<T, Device>;
@@ -253,6 +230,7 @@ class redistribute_node final : public node<T, Device> {
   traffic predicted_forward() const override { return there_.predicted(); }
   traffic predicted_backward() const override { return back_.predicted(); }
   bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
 
  private:
   static redistribution<T, Device> plan(const typename base::slot& x, const typename base::slot& y) {
@@ -261,19 +239,9 @@ class redistribute_node final : public node<T, Device> {
   redistribution<T, Device> there_, back_;
 };
 
-template <class T, class Device>
-place<Device> place_of(const variable<T, Device>& x) {
-  return {x.on().mesh(), x.layout(), x.row_blocking(), x.col_blocking()};
-}
-
-template <class T, class Device>
-void require_alike(const char* what, const variable<T, Device>& x, const variable<T, Device>& y) {
-  if (x.layout() == y.layout() && x.row_blocking() == y.row_blocking() &&
-      x.col_blocking() == y.col_blocking())
-    return;
-  base::throw_error<shape_error>({what, " needs variables of the same layout and blockings, not ", x.shape(),
-                                  " with (", to_string(x.layout()), ") and ", y.shape(), " with (",
-                                  to_string(y.layout()), ")"});
+inline void require_rate(double rate) {
+  if (!(rate >= 0 && rate < 1))
+    base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
 }
 
 }  // namespace detail
@@ -282,34 +250,21 @@ void require_alike(const char* what, const variable<T, Device>& x, const variabl
 /// f is of a named type. Local.
 template <class T, class Device, class Function>
 variable<T, Device> transform(variable<T, Device> x, Function f) {
-  return x.on().template record<detail::transform_node<T, Device, Function>>(detail::place_of(x), {x}, false,
-                                                                             f);
+  return x.on().template record<detail::transform_node<T, Device, detail::whole_matrix, Function>>(
+      detail::place_of(x), {x}, false, f);
 }
 /// z(i, j) = f(x(i, j), y(i, j)); adjoints: dx = f_x(x, y) dz, dy = f_y(x, y) dz. Local. Throws shape_error.
 template <class T, class Device, class Function>
 variable<T, Device> zip(variable<T, Device> x, variable<T, Device> y, Function f) {
   detail::require_alike("zip", x, y);
-  return x.on().template record<detail::zip_node<T, Device, Function>>(detail::place_of(x), {x, y}, false, f);
+  return x.on().template record<detail::zip_node<T, Device, detail::whole_matrix, Function>>(
+      detail::place_of(x), {x, y}, false, f);
 }
 
-/// x + y, x - y, x y entry by entry, and a x; adjoints: dx = dz and dy = dz; dy = -dz; dx = y dz and dy = x
-/// dz; dx = a dz. Local. Throws shape_error.
-template <class T, class Device>
-variable<T, Device> operator+(variable<T, Device> x, variable<T, Device> y) {
-  detail::require_alike("a sum", x, y);
-  return x.on().template record<detail::sum_node<T, Device>>(detail::place_of(x), {x, y}, false);
-}
-template <class T, class Device>
-variable<T, Device> operator-(variable<T, Device> x, variable<T, Device> y) {
-  return zip(x, y, std::minus<>{});
-}
+/// x y entry by entry; adjoints: dx = y dz and dy = x dz. Local. Throws shape_error.
 template <class T, class Device>
 variable<T, Device> operator*(variable<T, Device> x, variable<T, Device> y) {
   return zip(x, y, std::multiplies<>{});
-}
-template <class T, class Device>
-variable<T, Device> operator*(double a, variable<T, Device> x) {
-  return transform(x, detail::times{a});
 }
 
 /// y(i, j) = x(i, j) + bias(0, j), bias replicated, x with whole rows; adjoints: dx = dy, dbias = the column
@@ -321,22 +276,24 @@ variable<T, Device> add_row(variable<T, Device> bias, variable<T, Device> x) {
     base::throw_error<shape_error>({"add_row adds a replicated row to whole rows, not ", bias.shape(),
                                     " with (", to_string(bias.layout()), ") to ", x.shape(), " with (",
                                     to_string(x.layout()), ")"});
-  return x.on().template record<detail::add_row_node<T, Device>>(detail::place_of(x), {x, bias}, false);
+  return x.on().template record<detail::add_row_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                       {x, bias}, false);
 }
 /// max(x, 0); adjoint: dx = dy where y > 0, else 0. Local.
 template <class T, class Device>
 variable<T, Device> relu(variable<T, Device> x) {
-  return x.on().template record<detail::relu_node<T, Device>>(detail::place_of(x), {x}, false);
+  return x.on().template record<detail::relu_node<T, Device, detail::whole_matrix>>(detail::place_of(x), {x},
+                                                                                    false);
 }
 /// x / (1 - rate), or 0 with probability `rate`, in training only; the choices are those of seed and stream
 /// of `key`, of the step's epoch, and of the global row and column. Adjoint: the same of dy. Local. Throws
 /// error unless 0 <= rate < 1.
 template <class T, class Device>
 variable<T, Device> dropout(variable<T, Device> x, double rate, random_key key = {}) {
-  if (!(rate >= 0 && rate < 1))
-    base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
+  detail::require_rate(rate);
   if (rate == 0) return x;
-  return x.on().template record<detail::dropout_node<T, Device>>(detail::place_of(x), {x}, true, rate, key);
+  return x.on().template record<detail::dropout_node<T, Device, detail::whole_matrix>>(detail::place_of(x),
+                                                                                       {x}, true, rate, key);
 }
 /// The same matrix in another layout; adjoint: the way back. Collective over the mesh. What travels: see
 /// redistribution. Throws error for a replicated x or layout: the gradient of a replicated matrix is a sum.

@@ -3,6 +3,7 @@
 /// Losses of variables with whole rows.
 
 #include "partita/algebra/loss.hpp"
+#include "partita/algebra/soft_targets.hpp"
 #include "partita/algebra/value_loss.hpp"
 #include "partita/autodiff/tape.hpp"
 
@@ -18,27 +19,27 @@ struct scaled_by {
   }
 };
 
-template <class T, class Device, class Function>
+template <class T, class Device, class Form, class Function>
 class loss_of final : public loss_node<T, Device> {
   using base = loss_node<T, Device>;
 
  public:
   loss_of(std::vector<typename base::slot*> from, typename base::slot& to, Function f, traffic sent)
       : base(std::move(from), to), f_(std::move(f)), sent_(sent) {}
-  void settle() override {
-    auto& z = this->in();
-    gradient_.allocate(z.at);
+  void settle() override { this->in().allocate(gradient_); }
+  void forward() override {
+    this->value_ = f_(Form::read_rows(*this->in().value), Form::write_rows(gradient_));
   }
-  void forward() override { this->value_ = f_(std::as_const(this->in().rows()), gradient_.rows()); }
   void backward() override {
     this->in().give([&](auto& d) {
       if (this->weight_ == 1)
-        partita::copy(gradient_.any(), d.any());
+        partita::copy(Form::read(gradient_), Form::write(d));
       else
-        partita::transform(gradient_.any(), d.any(), scaled_by{this->weight_});
+        partita::transform(Form::read(gradient_), Form::write(d), scaled_by{this->weight_});
     });
   }
   traffic predicted_forward() const override { return sent_; }
+  bool reads_again() const override { return false; }
 
  private:
   Function f_;
@@ -56,7 +57,8 @@ scalar<T, Device> loss(variable<T, Device> z, Function f, traffic sent = {}) {
   if (z.layout() != vertex_rows)
     base::throw_error<shape_error>({"a loss is one of whole rows, not of ", z.shape(), " with (",
                                     to_string(z.layout()), "); redistribute it to vertex_rows"});
-  return z.on().template record_loss<detail::loss_of<T, Device, Function>>(z, std::move(f), sent);
+  return z.on().template record_loss<detail::loss_of<T, Device, detail::whole_matrix, Function>>(
+      z, std::move(f), sent);
 }
 
 /// The mean over counted vertices of -log softmax(z)_label; see algebra::cross_entropy. `labels` must outlive
@@ -66,6 +68,44 @@ scalar<T, Device> cross_entropy(variable<T, Device> z, const algebra::vertex_lab
   return loss(
       z, [&labels](const auto& x, auto& dx) { return algebra::cross_entropy(x, labels, dx); },
       algebra::predicted_sum<double>(z.on().mesh(), 1));
+}
+
+/// Cross-entropy with distributions as targets (n x classes); with those of algebra::soft_targets, with class
+/// weights and label smoothing. See algebra::soft_cross_entropy. `targets` must outlive the tape.
+template <class T, class Device>
+scalar<T, Device> soft_cross_entropy(variable<T, Device> z,
+                                     const std::type_identity_t<dense<T, vertex_rows, Device>>& targets) {
+  return loss(
+      z, [&targets](const auto& x, auto& dx) { return algebra::soft_cross_entropy(x, targets, dx); },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
+}
+/// The logistic loss of z against 0/1 targets of several labels (n x classes), -1 in the rows of vertices
+/// that are not counted; `counted`: how many are, over all ranks. See algebra::logistic_loss. `targets` must
+/// outlive the tape.
+template <class T, class Device>
+scalar<T, Device> logistic_loss(variable<T, Device> z,
+                                const std::type_identity_t<dense<T, vertex_rows, Device>>& targets,
+                                global_index counted) {
+  return loss(
+      z,
+      [&targets, counted](const auto& x, auto& dx) {
+        return algebra::logistic_loss(x, targets, counted, dx);
+      },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
+}
+/// The mean of error(z - t) over the targets that are numbers, `counted` over all ranks: with
+/// algebra::squared_error, absolute_error, huber_error or one of your own. See algebra::value_loss. `targets`
+/// must outlive the tape.
+template <class Error, class T, class Device>
+scalar<T, Device> value_loss(variable<T, Device> z,
+                             const std::type_identity_t<dense<T, vertex_rows, Device>>& targets,
+                             const Error& error, double counted) {
+  return loss(
+      z,
+      [&targets, error, counted](const auto& x, auto& dx) {
+        return algebra::value_loss(x, targets, dx, error, counted);
+      },
+      algebra::predicted_sum<T>(z.on().mesh(), 1));
 }
 
 /// The sum of all entries of x. Collective over the mesh. What travels: see sum.

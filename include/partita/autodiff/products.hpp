@@ -38,11 +38,18 @@ class ended_node : public node<T, Device> {
     drop_ = std::move(drop);
     return true;
   }
+  bool end_with(const epilogue<T, Device>& behind) override {
+    if (has_activation()) return false;
+    behind_ = &behind;
+    return true;
+  }
 
  protected:
   epilogue<T, Device> end() const {
-    return {sums_ ? T(1) : T(0), bias_ == nullptr ? nullptr : &bias_->value->whole(), relu_,
-            drop_ ? drop_() : dropout_mask{}};
+    const T beta = sums_ ? T(1) : T(0);
+    auto* const bias = bias_ == nullptr ? nullptr : &bias_->value->whole();
+    if (behind_ != nullptr) return {beta, bias, behind_->relu, behind_->drop};
+    return {beta, bias, relu_, drop_ ? drop_() : dropout_mask{}};
   }
   bool has_activation() const { return relu_ || drop_; }
 
@@ -52,6 +59,7 @@ class ended_node : public node<T, Device> {
   slot* bias_ = nullptr;
   bool relu_ = false;
   std::function<dropout_mask()> drop_;
+  const epilogue<T, Device>* behind_ = nullptr;
 };
 
 template <class T, class Device>
@@ -65,14 +73,30 @@ class spmm_node final : public ended_node<T, Device> {
             planned backward)
       : base(std::move(from), to), forward_(std::move(forward)), backward_(std::move(backward)) {}
 
-  void forward() override { (*forward_)(*this->in().value, *this->to().value, this->end()); }
+  void forward() override {
+    if (this->in().sliced) return multiply_slices(*this->in().given->slices());
+    this->to().given.reset();
+    (*forward_)(*this->in().value, *this->to().value, this->end());
+  }
   void backward() override {
     this->in().give([&](auto& d) { (*backward_)(*this->to().gradient, d, {}); });
   }
+  bool reads_again() const override { return false; }
+  bool reads_as_given(const algebra::operand<T, Device>& h) const override { return h.slices() != nullptr; }
+  bool hands_on_slices() const override { return true; }
   traffic predicted_forward() const override { return forward_->predicted(); }
   traffic predicted_backward() const override { return backward_ ? backward_->predicted() : traffic{}; }
 
  private:
+  void multiply_slices(algebra::column_slices<T, Device>& x) {
+    auto& product = x.aggregated();
+    if (product.shape().rows != this->to().at.rows.size())
+      partita::base::throw_error<shape_error>({"spmm: slices of ", x.shape(),
+                                               " multiply with their block, which has ", product.shape().rows,
+                                               " rows, not with A, which has ", this->to().at.rows.size()});
+    this->to().given = product;
+  }
+
   planned forward_, backward_;  ///< Y = A X, dX = A^T dY
 };
 
@@ -91,7 +115,7 @@ class gemm_node final : public ended_node<T, Device> {
     auto &x = this->in(), &w = this->in(1);
     const auto& dy = this->to().gradient->rows();
     w.give([&](auto& d) { algebra::weight_gradient_part(x.operand(), dy, d.whole()); });
-    if (!x.needs_gradient) return;
+    if (!x.needs_gradient || x.sliced) return;
     partita::gemm(dy, partita::transposed(w.value->whole()), x.gradient->rows(), x.written ? T(1) : T(0));
     x.written = true;
   }
@@ -100,6 +124,8 @@ class gemm_node final : public ended_node<T, Device> {
     const matrix_shape s = w.at.shape();
     return w.needs_gradient ? algebra::predicted_part<T>(w.at.mesh, s.rows * s.cols) : traffic{};
   }
+  bool reads_as_given(const algebra::operand<T, Device>& /*x*/) const override { return true; }
+  bool reads_again() const override { return this->in(1).needs_gradient || this->in(1).producer != nullptr; }
   bool take_sum() override { return this->has_activation() || this->sums_ ? false : (this->sums_ = true); }
 };
 

@@ -2,49 +2,11 @@
 #pragma once
 /// A tape over the verbs: what is written forward once runs forward and backward many times.
 
-#include "partita/algebra/spmm.hpp"
+#include "partita/autodiff/product.hpp"
+#include "partita/autodiff/shared_memory.hpp"
 #include "partita/autodiff/variable.hpp"
 
 namespace partita::autodiff {
-
-/// A planned Y = A X, as a tape multiplies with it; see spmm_plan.
-template <class T, class Device>
-class product {
- public:
-  using views = detail::matrix_views<T, Device>;
-
-  virtual ~product() = default;
-  /// y = drop(clamp(A x + bias)); the beta of e is 0.
-  virtual void operator()(views& x, views& y, const epilogue<T, Device>& e) = 0;
-  /// What this rank receives in one call.
-  virtual traffic predicted() const = 0;
-};
-
-/// Makes the products of a tape: with A, or with A^T where it is for backward, for the layout and the columns
-/// of X; null where the tape is to plan its own.
-template <class T, class Device>
-using product_maker = std::function<std::shared_ptr<product<T, Device>>(
-    const sparse<T, dynamic_layout, Device>&, layout, const blocking&, bool backward)>;
-
-namespace detail {
-
-template <class T, class Device>
-class planned_product final : public product<T, Device> {
- public:
-  using typename product<T, Device>::views;
-
-  planned_product(const sparse<T, dynamic_layout, Device>& a, layout l, const blocking& columns)
-      : plan_(a, l, columns) {}
-  void operator()(views& x, views& y, const epilogue<T, Device>& e) override {
-    plan_(1, x.any(), y.any(), e);
-  }
-  traffic predicted() const override { return plan_.predicted(); }
-
- private:
-  spmm_plan<T, Device> plan_;
-};
-
-}  // namespace detail
 
 /// Records verbs on variables, runs them, and derives the gradients of parameters and inputs from that of a
 /// result. Plans and memory are made while verbs are recorded and in the first run; later runs analyse and
@@ -59,6 +21,8 @@ template <class T, class Device>
 class tape {
  public:
   using variable = autodiff::variable<T, Device>;
+  using edge_variable = autodiff::edge_variable<T, Device>;
+  using edges = edge_matrix<T, Device>;
   using weight = dense<T, replicated, Device>;
   using matrix = dense<T, dynamic_layout, Device>;
   using slot = detail::slot<T, Device>;
@@ -94,9 +58,15 @@ class tape {
   variable input(const blocking& rows, const blocking& cols, bool varies, bool needs_gradient) {
     return {*this, add_slot({mesh_, vertex_rows, rows, cols}, needs_gradient, varies)};
   }
-  /// A replicated matrix to be learned; its gradient is gradient(), summed over the ranks. w must outlive the
-  /// tape.
+  /// As constant and input of an edge matrix with all columns.
+  edge_variable constant(const edges& e) { return seen(e, false); }
+  edge_variable constant(const edges&&) = delete;
+  edge_variable input(const edges& e) { return seen(e, true); }
+  edge_variable input(const edges&&) = delete;
+  /// A replicated matrix to be learned, the same variable in each call; its gradient is gradient(), summed
+  /// over the ranks. w must outlive the tape.
   variable parameter(weight& w) {
+    if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
     s.weight = &w;
     own_.push_back(&s);
@@ -104,6 +74,7 @@ class tape {
   }
   /// One whose gradient, this rank's contribution, goes to `gradient`.
   variable parameter(weight& w, weight& gradient) {
+    if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
     s.weight = &w;
     s.weight_gradient = &gradient;
@@ -113,8 +84,12 @@ class tape {
   variable keep(variable x) {
     unsettle();
     ++x.slot_->uses;
+    x.slot_->kept = true;
     return x;
   }
+  /// Has x, which a constant sees, live as long as the tape.
+  void own(std::shared_ptr<const void> x) { owned_.push_back(std::move(x)); }
+  edge_variable keep(edge_variable e) { return edge_variable(keep(e.recorded())); }
 
   /// x is h in the next forward. Where x was recorded as one that does not vary, what depends on it is
   /// computed again unless h is constant and was before.
@@ -124,8 +99,14 @@ class tape {
     if (!s.varies && !same) fixed_computed_ = false;
     s.given = h;
     if (same && !s.varies && fixed_computed_) return;
+    const bool as_given = is_read_as_given(s, h);
+    if (h.slices() != nullptr && !as_given)
+      base::throw_error<error>({"slices of the columns of an input of ", h.shape(),
+                                " can be multiplied, with A and then with a weight, and nothing else"});
+    be_sliced(s, h.slices() != nullptr);
+    if (as_given && !is_dense(h)) return;
     if (!s.written_out) s.written_out.emplace();
-    dense_of(s);
+    s.value->see((*s.written_out)(h));
   }
 
   /// Has x computed in z, which has its rows and columns, if no verb reads it there later; else false. The
@@ -133,14 +114,24 @@ class tape {
   bool compute_in(variable x, dense<T, vertex_rows, Device>& z) {
     settle();
     slot& to = *x.slot_;
-    if (to.producer == nullptr || !to.varies || to.uses != 1) return false;
-    for (const auto& s : slots_) {
-      const slot* last = s.get();
-      while (last->in_place != nullptr) last = last->in_place;
-      if (last == &to && s->producer != nullptr && s->producer->keeps_output()) return false;
-    }
+    if (to.producer == nullptr || !to.varies || !to.kept || to.uses != 1) return false;
+    if (any_in_memory_of(to, [](const auto& n) { return n.keeps_output(); })) return false;
     to.value->see(z);
     return true;
+  }
+  /// Has the ReLU and the dropout of `behind`, as they are in each forward, applied to x in the pass that
+  /// computes it, if compute_in may have it in a matrix of the caller's and that pass can; else false.
+  /// `behind` must outlive the tape.
+  bool end_with(variable x, const epilogue<T, Device>& behind) {
+    return x.slot_->producer->performer().end_with(behind);
+  }
+  /// Frees the memory of what the next forward computes again, and of gradients.
+  void release() {
+    for (const auto& s : slots_) {
+      if (s->producer != nullptr && s->varies) s->value->release();
+      if (s->weight == nullptr) s->gradient->release();
+      s->spare.release();
+    }
   }
   /// backward(z, dz), with the gradient of the input x in dx.
   template <layout L>
@@ -153,8 +144,11 @@ class tape {
   /// Computes what varies, and in the first call the rest.
   void forward(const step& now = {}) {
     settle();
-    for (const auto& s : slots_)
+    for (const auto& s : slots_) {
       if (s->weight != nullptr) s->value->see(*s->weight);
+      if (s->producer == nullptr || !s->producer->computes() || s->sliced) continue;
+      if (!s->value->bound()) s->allocate(*s->value);
+    }
     for (const auto& n : nodes_) n->begin(now);
     for (const auto& n : nodes_)
       if (n->to().varies || !fixed_computed_) n->forward();
@@ -172,31 +166,30 @@ class tape {
   /// The gradients of a result of the last forward whose gradient is dz.
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz) {
+    slot& to = *z.slot_;
+    const bool as_it_is = is_place_of(dz, to) && to.needs_gradient && to.kept && to.uses == 1 &&
+                          !any_in_memory_of(to, [](const auto& n) { return n.overwrites_gradient(); });
+    if (as_it_is) to.gradient->see(dz);
     begin_backward();
-    z.slot_->give([&](auto& d) { partita::copy(dz, d.any()); });
+    to.written = as_it_is;
+    if (!as_it_is) to.give([&](auto& d) { partita::copy(dz, d.any()); });
     run_backward();
+    if (as_it_is) to.gradient->see_own();
   }
 
-  /// What a variable was in the last forward. Throws error where what followed was computed in its memory.
-  const matrix& value(variable x) const {
-    if (x.slot_->in_place != nullptr)
-      base::throw_error<error>({"a result of ", x.shape(),
-                                " was overwritten by what follows it; keep() it on the tape before forward"});
-    return x.slot_->value->any();
-  }
+  /// What a variable was in the last forward. Throws error for one that is computed and was not kept.
+  const matrix& value(variable x) const { return kept(x).value->any(); }
+  const edges& value(edge_variable e) const { return kept(e.recorded()).value->edges(); }
   /// The same, of one with whole rows.
   const dense<T, vertex_rows, Device>& rows(variable x) const {
-    (void)value(x);
     if (x.layout() != vertex_rows)
       base::throw_error<shape_error>({"a variable of ", x.shape(), " with (", to_string(x.layout()),
                                       ") does not have whole rows; redistribute it to vertex_rows"});
-    return x.slot_->rows();
+    return kept(x).rows();
   }
-  /// The gradient of a parameter or of an input in the last backward.
-  const matrix& gradient(variable x) const {
-    if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
-    return x.slot_->gradient->any();
-  }
+  /// The gradient of a parameter or of an input in the last backward. Throws error for another variable.
+  const matrix& gradient(variable x) const { return with_gradient(x).gradient->any(); }
+  const edges& gradient(edge_variable e) const { return with_gradient(e.recorded()).gradient->edges(); }
 
   /// What this rank receives in one steady forward, and in one backward.
   traffic predicted_forward() const {
@@ -222,12 +215,20 @@ class tape {
                                                    const blocking& columns, bool backward) {
     if (products_)
       if (auto made = products_(a, l, columns, backward)) return made;
-    return std::make_shared<detail::planned_product<T, Device>>(backward ? transposed(a) : a, l, columns);
+    return planned_(backward ? transposed(a) : a, l, columns);
   }
   template <class Node, class... More>
   variable record(const detail::place<Device>& at, const std::vector<variable>& from, bool varies,
                   More&&... more) {
     return {*this, append<Node>(at, from, varies, std::forward<More>(more)...).to()};
+  }
+  /// The same for a node that makes an edge matrix.
+  template <class Node, class... More>
+  edge_variable record(const sparse<T, dynamic_layout, Device>& pattern, local_index columns,
+                       const std::vector<variable>& from, bool varies, More&&... more) {
+    Node& made = append<Node>(place_of(pattern, columns), from, varies, std::forward<More>(more)...);
+    made.to().pattern = pattern;
+    return edge_variable({*this, made.to()});
   }
   /// A loss of z.
   template <class Node, class... More>
@@ -263,13 +264,66 @@ class tape {
     slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
     return *slots_.back();
   }
+  /// Of edges, only the columns are somewhere.
+  detail::place<Device> place_of(const sparse<T, dynamic_layout, Device>& pattern,
+                                 local_index columns) const {
+    return {mesh_, pattern.layout(), pattern.row_blocking(),
+            blocking::even(columns, mesh_.shape(), nesting::cols)};
+  }
+  edge_variable seen(const edges& e, bool is_input) {
+    slot& s = add_slot(place_of(e.pattern(), e.heads()), is_input, is_input);
+    s.pattern = e.pattern();
+    s.value->see(e);
+    return edge_variable({*this, s});
+  }
+  static slot& kept(variable x) {
+    if (x.slot_->producer != nullptr && !x.slot_->kept)
+      base::throw_error<error>({"a result of ", x.shape(),
+                                " was overwritten by what follows it; keep() it on the tape before forward"});
+    return *x.slot_;
+  }
+  static slot& with_gradient(variable x) {
+    if (!x.slot_->needs_gradient) base::throw_error<error>({"a constant of ", x.shape(), " has no gradient"});
+    if (x.slot_->producer != nullptr)
+      base::throw_error<error>(
+          {"the gradient of a result of ", x.shape(), " is not kept, only those of inputs and parameters"});
+    return *x.slot_;
+  }
+  static bool is_place_of(const auto& x, const slot& s) {
+    return x.layout() == s.at.layout && x.row_blocking() == s.at.rows && x.col_blocking() == s.at.cols;
+  }
+  /// Whether a node that computes in the memory of a slot, or in which it is computed, is one with
+  /// `property`.
+  bool any_in_memory_of(const slot& to, auto property) const {
+    return std::ranges::any_of(slots_, [&](const auto& s) {
+      return &s->computed_in() == &to && s->producer != nullptr && property(*s->producer);
+    });
+  }
+  slot* slot_of(const weight& w) const {
+    for (const auto& s : slots_)
+      if (s->weight == &w) return s.get();
+    return nullptr;
+  }
   void unsettle() {
     if (settled_) throw error("a tape that has run records no more");
   }
-  /// The views of an input, dense.
-  void dense_of(slot& s) {
-    if (s.given->slices() != nullptr) throw error("a tape has no verbs for slices of an input's columns");
-    s.value->see((*s.written_out)(*s.given));
+  static bool is_dense(const algebra::operand<T, Device>& h) {
+    return h.visit(
+        [](const auto& x) { return std::is_same_v<decltype(x), const dense<T, vertex_rows, Device>&>; });
+  }
+  /// Whether all that reads s reads it as h, and hands slices on to what does.
+  bool is_read_as_given(const slot& s, const algebra::operand<T, Device>& h) const {
+    return !s.kept && std::ranges::all_of(nodes_, [&](const auto& n) {
+      const auto reads = std::ranges::count(n->from(), &s);
+      if (reads == 0) return true;
+      return reads == 1 && n->from().front() == &s && n->reads_as_given(h) &&
+             (!n->hands_on_slices() || is_read_as_given(n->to(), h));
+    });
+  }
+  void be_sliced(slot& s, bool sliced) {
+    s.sliced = sliced;
+    for (const auto& n : nodes_)
+      if (n->from().front() == &s && n->hands_on_slices()) be_sliced(n->to(), sliced);
   }
   void settle() {
     if (settled_) return;
@@ -281,11 +335,10 @@ class tape {
       s.value = s.in_place->value;
       s.gradient = s.in_place->gradient;
     }
-    for (const auto& s : slots_) {
-      if (s->producer != nullptr && s->producer->computes() && !s->value->bound()) s->value->allocate(s->at);
-      if (s->producer != nullptr && !s->producer->computes()) continue;
-      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->gradient->allocate(s->at);
-    }
+    using lifetime = detail::lifetime<T, Device>;
+    const std::vector<lifetime> lifetimes = detail::lifetimes(slots_, nodes_);
+    detail::share_memory(lifetimes, &lifetime::keeps_value, &slot::value);
+    detail::share_memory(lifetimes, &lifetime::keeps_gradient, &slot::gradient);
     global_index elements = 0;
     for (const slot* s : own_) elements += s->at.shape().rows * s->at.shape().cols;
     gradients_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(elements));
@@ -302,20 +355,24 @@ class tape {
     for (const auto& s : slots_) {
       s->written = false;
       if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);
+      if (s->sliced || (s->producer != nullptr && !s->producer->computes())) continue;
+      if (s->needs_gradient && s->weight == nullptr && !s->gradient->bound()) s->allocate(*s->gradient);
     }
   }
   void run_backward() {
     for (std::size_t k = nodes_.size(); k-- > 0;)
       if (nodes_[k]->to().written) nodes_[k]->backward();
     for (const auto& s : slots_)
-      if (s->needs_gradient && s->producer == nullptr && !s->written) fill(s->gradient->any(), T(0));
+      if (s->needs_gradient && s->producer == nullptr && !s->sliced) s->sum();
     if (!own_.empty()) algebra::sum_parts(mesh_, gradients_.span());
   }
 
   partita::mesh<Device> mesh_;
   product_maker<T, Device> products_;
+  detail::planned_products<T, Device> planned_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::vector<std::unique_ptr<detail::node<T, Device>>> nodes_;
+  std::vector<std::shared_ptr<const void>> owned_;
   std::vector<slot*> own_;  ///< the parameters whose gradients the tape sums
   buffer<T, Device> gradients_;
   bool settled_ = false, fixed_computed_ = false;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "partita/algebra/edge_verbs.hpp"
 #include "partita/algebra/operand.hpp"
 
 namespace partita::autodiff {
@@ -35,7 +36,7 @@ struct place {
   matrix_shape shape() const { return {rows.size(), cols.size()}; }
 };
 
-/// A matrix under each type by which verbs ask for it, all of them views of one block.
+/// A matrix under each type by which verbs ask for it, all of them views of one block; or an edge matrix.
 template <class T, class Device>
 class matrix_views {
  public:
@@ -48,19 +49,35 @@ class matrix_views {
   void see(const dense<T, L, Device>& x) {
     view(x, x.values());
   }
+  void see(const edge_matrix<T, Device>& e) { edges_ = &e; }
   void allocate(const place<Device>& at) {
     owned_.emplace(at.mesh, at.layout, at.rows, at.cols);
     see(*owned_);
   }
-  /// Views what was allocated again.
+  void allocate(const sparse<T, dynamic_layout, Device>& pattern, local_index columns) {
+    owned_edges_.emplace(pattern, columns);
+    see(*owned_edges_);
+  }
+  /// Views what was allocated again, or nothing.
   void see_own() {
+    any_.reset();
     if (owned_) see(*owned_);
   }
-  bool bound() const { return any_.has_value(); }
+  /// Frees what was allocated.
+  void release() {
+    owned_.reset();
+    any_.reset();
+    owned_edges_.reset();
+    edges_ = nullptr;
+  }
+  bool bound() const { return any_.has_value() || edges_ != nullptr; }
 
   dense<T, dynamic_layout, Device>& any() { return *any_; }
   dense<T, vertex_rows, Device>& rows() { return *rows_; }
   dense<T, replicated, Device>& whole() { return *whole_; }
+  const edge_matrix<T, Device>& edges() const { return *edges_; }
+  /// That of the tape, to write to.
+  edge_matrix<T, Device>& own_edges() { return *owned_edges_; }
 
  private:
   template <layout L, class Values>
@@ -80,19 +97,45 @@ class matrix_views {
   std::optional<dense<T, dynamic_layout, Device>> owned_, any_;
   std::optional<dense<T, vertex_rows, Device>> rows_;
   std::optional<dense<T, replicated, Device>> whole_;
+  const edge_matrix<T, Device>* edges_ = nullptr;
+  std::optional<edge_matrix<T, Device>> owned_edges_;
+};
+
+/// The matrix of views with which verbs of both kinds compute: in any layout, or with whole rows; or an edge
+/// matrix.
+struct whole_matrix {
+  template <class T, class Device>
+  using matrix = dense<T, dynamic_layout, Device>;
+
+  static auto& read(auto& views) { return views.any(); }
+  static auto& write(auto& views) { return views.any(); }
+  static const auto& read_rows(auto& views) { return views.rows(); }
+  static auto& write_rows(auto& views) { return views.rows(); }
+};
+struct whole_edges {
+  template <class T, class Device>
+  using matrix = edge_matrix<T, Device>;
+
+  static const auto& read(auto& views) { return views.edges(); }
+  static auto& write(auto& views) { return views.own_edges(); }
+  static const auto& read_rows(auto& views) { return views.edges(); }
+  static auto& write_rows(auto& views) { return views.own_edges(); }
 };
 
 template <class T, class Device>
 class node;
 
-/// A matrix of a tape and its gradient. The gradient of a replicated matrix is this rank's contribution.
+/// A matrix of a tape, or an edge matrix (entries x columns of `at`), and its gradient. The gradient of a
+/// replicated matrix is this rank's contribution.
 template <class T, class Device>
 struct slot {
   place<Device> at;
   bool needs_gradient;
   bool varies;  ///< its entries differ between steps
   node<T, Device>* producer = nullptr;
-  int uses = 0;              ///< nodes that read it, and whoever keeps it
+  int uses = 0;  ///< nodes that read it, and whoever keeps it
+  bool kept = false;
+  bool sliced = false;       ///< is slices of columns now, which have their gradient themselves
   slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
@@ -101,7 +144,28 @@ struct slot {
   dense<T, replicated, Device>*weight = nullptr, *weight_gradient = nullptr;  ///< of a parameter
   std::optional<algebra::operand<T, Device>> given = {};                      ///< of an input
   std::optional<algebra::dense_operand<T, Device>> written_out = {};
+  std::optional<sparse<T, dynamic_layout, Device>> pattern = {};  ///< of an edge matrix
 
+  void allocate(matrix_views<T, Device>& views) const {
+    if (pattern)
+      views.allocate(*pattern, static_cast<local_index>(at.cols.size()));
+    else
+      views.allocate(at);
+  }
+  /// Calls f with the form in which element-wise verbs see the matrix.
+  template <class F>
+  void with_form(F f) const {
+    pattern ? f(whole_edges()) : f(whole_matrix());
+  }
+  /// The matrix in whose memory it is computed.
+  const slot& computed_in() const { return in_place == nullptr ? *this : in_place->computed_in(); }
+  /// Whether a block of its memory suits another one.
+  bool can_share(const slot& other) const {
+    const bool same_pattern =
+        pattern && other.pattern ? pattern->local() == other.pattern->local() : !pattern && !other.pattern;
+    return same_pattern && at.layout == other.at.layout && at.rows == other.at.rows &&
+           at.cols == other.at.cols;
+  }
   /// The matrix with whole rows, in the form in which it was given.
   algebra::operand<T, Device> operand() {
     if (given) return *given;
@@ -118,9 +182,29 @@ struct slot {
       written = true;
       return write(*gradient);
     }
-    if (!spare.bound()) spare.allocate(at);
+    if (!spare.bound()) allocate(spare);
     write(spare);
-    zip(gradient->any(), spare.any(), gradient->any(), std::plus<>{});
+    add(T(1), spare);
+  }
+  /// Adds a d to the gradient.
+  void add(T a, matrix_views<T, Device>& d) {
+    if (!needs_gradient) return;
+    with_form([&](auto form) {
+      auto& sum = form.write(*gradient);
+      if (written)
+        zip(sum, form.read(d), sum, base::linear_combination<T>{1, a});
+      else if (a == T(1))
+        copy(form.read(d), sum);
+      else
+        transform(form.read(d), sum, base::scaled<T>{a});
+    });
+    written = true;
+  }
+  /// The gradient, for what adds to it: 0 where nobody has written.
+  matrix_views<T, Device>& sum() {
+    if (!written) with_form([&](auto form) { fill(form.write(*gradient), T(0)); });
+    written = true;
+    return *gradient;
   }
 };
 
@@ -151,16 +235,28 @@ class node {
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
+  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
   /// Whether it makes a matrix; a loss makes a number.
   virtual bool computes() const { return true; }
   /// Whether it needs what it has made for its own backward.
   virtual bool keeps_output() const { return true; }
   /// Whether that may be a dropout of it.
   virtual bool allows_dropout() const { return !keeps_output(); }
+  /// Whether it reads the first of what it is made from in the form in which that was given, h; and then
+  /// makes slices of slices.
+  virtual bool reads_as_given(const algebra::operand<T, Device>& /*h*/) const { return false; }
+  virtual bool hands_on_slices() const { return false; }
+  /// Whether its backward reads what it was made from.
+  virtual bool reads_again() const { return true; }
+  /// Whether its backward overwrites the gradient of what it makes.
+  virtual bool overwrites_gradient() const { return false; }
   /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
   /// of what it reads, and what is fused.
   virtual void settle() {}
 
+  /// The node in whose pass it is computed.
+  node& performer() { return fused_into_ == nullptr ? *this : fused_into_->performer(); }
   /// Its place in the order of nodes.
   std::size_t number() const { return number_; }
   void be_number(std::size_t number) { number_ = number; }
@@ -169,17 +265,15 @@ class node {
 
  protected:
   slot& in(std::size_t k = 0) const { return *from_[k]; }
-  /// Whether nobody else reads what this node reads, so that it may be overwritten.
-  bool alone_reads(std::size_t k = 0, bool drops = false) const {
-    const slot& x = in(k);
+  /// Whether nobody else reads x, which this node reads, so that it may be overwritten.
+  bool alone_reads(const slot& x, bool drops = false) const {
     return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
            (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
   }
   /// The last node that computed what is in the memory of what this node reads.
   node* maker(std::size_t k = 0) const {
-    node* p = in(k).producer;
-    while (p != nullptr && p->fused_into_ != nullptr) p = p->fused_into_;
-    return p;
+    node* const p = in(k).producer;
+    return p == nullptr ? p : &p->performer();
   }
   void fuse_into(node* other) { fused_into_ = other; }
   bool fused() const { return fused_into_ != nullptr; }
@@ -227,6 +321,27 @@ class variable {
 
   autodiff::tape<T, Device>* tape_;
   detail::slot<T, Device>* slot_;
+};
+
+/// An edge matrix on a tape (entries x columns, in the order of the pattern's tiles): a handle, as a
+/// variable.
+template <class T, class Device>
+class edge_variable {
+ public:
+  explicit edge_variable(variable<T, Device> of) : of_(of) {}
+
+  local_index columns() const { return static_cast<local_index>(of_.shape().cols); }
+  const sparse<T, dynamic_layout, Device>& pattern() const {
+    return *autodiff::tape<T, Device>::slot_of(of_).pattern;
+  }
+  bool needs_gradient() const { return of_.needs_gradient(); }
+  autodiff::tape<T, Device>& on() const { return of_.on(); }
+
+  /// For verbs: what the tape knows it as.
+  variable<T, Device> recorded() const { return of_; }
+
+ private:
+  variable<T, Device> of_;
 };
 
 /// A loss on a tape, or a weighted sum of losses: a handle, valid as long as the tape.

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "partita/base/exponential.hpp"
+
 namespace partita::base {
 
 /// value + sum over k of slope[k] eps_k, eps_k eps_l = 0.
@@ -72,6 +74,10 @@ struct dual {
   // What a function calls unqualified, after `using std::exp` if it is also called with numbers.
   friend constexpr dual exp(const dual& x) {
     const T e = std::exp(x.value);
+    return x.through(e, e);
+  }
+  friend constexpr dual exponential(const dual& x) {
+    const T e = base::exponential(x.value);
     return x.through(e, e);
   }
   friend constexpr dual log(const dual& x) { return x.through(std::log(x.value), T(1) / x.value); }

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace partita::base {
 
@@ -49,6 +50,24 @@ constexpr T chosen(T a, T b, bool second) {
 }
 
 }  // namespace detail
+
+/// exp(x), to two units in the last place; 0 where that is less than twice the least normal number, NaN of
+/// NaN. Of a dual number its derivative, too; what is called in functions of either, after `using
+/// partita::base::exponential`, in the place of std::exp.
+template <class T>
+requires std::is_floating_point_v<T>
+constexpr T exponential(T x) {
+  using how = exponential_expansion<T>;
+  using word = typename how::word;
+  constexpr T lowest = std::is_same_v<T, float> ? T(-86.9) : T(-708);
+  const T z = detail::chosen(detail::chosen(x, lowest, x < lowest), how::highest, x > how::highest);
+  const T shifted = z * T(1.44269504088896340736) + how::rounder, whole = shifted - how::rounder;
+  const T r = (z - whole * how::high) - whole * how::low;
+  T sum = 0;
+  for (const T factor : how::p()) sum = sum * r + factor;
+  const T half = std::bit_cast<T>((std::bit_cast<word>(shifted) + (how::bias - 1)) << how::fraction_bits);
+  return detail::chosen(T(2) * (half * (sum * r * r + r) + half), T(0), x < lowest);
+}
 
 /// exp(x) - 1, to two units in the last place, near 0 too; NaN of NaN.
 template <class T>

@@ -16,8 +16,16 @@ enum class propagation_matrix : std::uint8_t {
   mean_normalized,  ///< the weighted mean over in-neighbours
   weighted_self,    ///< A + (1 + epsilon) I
   self_loops,       ///< A + I
-  whole_rows        ///< A, its columns not cut
+  whole_rows,       ///< A, its columns not cut
+  adjacency,        ///< A
+  relations         ///< without entries: like which relation_matrices are cut
 };
+
+/// Whether models read only where this matrix has entries, and not the weights of edges.
+constexpr bool is_pattern(propagation_matrix of) {
+  return of == propagation_matrix::self_loops || of == propagation_matrix::whole_rows ||
+         of == propagation_matrix::adjacency;
+}
 
 /// What A + I is where A has an entry (v, v): `sum` adds 1 to it, as the formula says; `once` leaves it, and
 /// only vertices without a loop are given one of weight 1.

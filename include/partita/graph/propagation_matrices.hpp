@@ -92,6 +92,8 @@ matrix_entries<T> propagation_entries(const communicator& world, const io::datas
     case propagation_matrix::self_loops:
       return a.with_loops(1).as_factors();
     case propagation_matrix::whole_rows:
+    case propagation_matrix::adjacency:
+    case propagation_matrix::relations:
       break;
   }
   return a;
@@ -121,6 +123,10 @@ class propagation_matrices {
   matrix matrix_for(propagation_matrix of, bool one_way = false) const {
     if (of == propagation_matrix::whole_rows) return whole_rows();
     const comm::phase_scope phase(mesh_.ledger(), "distribute");
+    if (of == propagation_matrix::relations)
+      return distribute(mesh_, policy_.sparse, rows_, rows_, std::vector<triplet<T>>{},
+                        one_way ? symmetry::one_way : symmetry::general, policy_.dense,
+                        transfer::sharing::trusted);
     const symmetry kind = one_way ? symmetry::one_way
                           : of != propagation_matrix::mean_normalized && adjacency_is_symmetric()
                               ? symmetry::symmetric

@@ -29,14 +29,6 @@
 
 namespace partita::io {
 
-/// What is read about vertices besides the split.
-enum class vertex_data : std::uint8_t {
-  features_and_labels,
-  labels,    ///< features, if there are any, are left out: an embedding is to be learned in their place
-  features,  ///< labels and the split, if both are there: logits are to be predicted
-  edges      ///< the same, with features left out: an embedding has been learned in their place
-};
-
 namespace detail {
 
 /// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
@@ -64,7 +56,8 @@ class dataset_reader {
     const bool with_features =
         wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
     const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
-    bytes_ = size_of("edges.npy") + size_of("edge_weight.npy") + size_of("edge_features.npy");
+    for (const char* edges : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy"})
+      bytes_ += size_of(edges);
     if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
     if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
     if (with_features) read_features();
@@ -76,6 +69,7 @@ class dataset_reader {
     read_edges();
     read_edge_weights();
     read_edge_features();
+    read_edge_types();
     if (observe_) observe_(bytes_, bytes_);
     return std::move(data_);
   }
@@ -153,6 +147,7 @@ class dataset_reader {
       data_.edges.forget();
       data_.edge_weights.forget();
       data_.edge_features.forget();
+      data_.edge_types.forget();
       tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
     }
   }
@@ -249,13 +244,7 @@ class dataset_reader {
       data_.notes.push_back(
           "each row of labels.npy has one 1, and is read as the several labels that a vertex may have; "
           "labels.argmax(1) makes classes");
-    if (header.item_size == 1 && header.descr[1] != 'i') {
-      data_.label_matrix = map_npy<std::uint8_t>(name).values;
-      return;
-    }
-    std::vector<std::uint8_t> bytes(matrix.size());
-    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = matrix[k] != 0;
-    data_.label_matrix = std::move(bytes);
+    data_.label_matrix = label_bytes(name, header, matrix);
   }
 
   void read_split() {
@@ -281,28 +270,25 @@ class dataset_reader {
 
   void check_labels() {
     const std::string name = file("labels.npy").string();
-    std::atomic<global_index> classes = 0;
-    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+    data_.classes = kinds_of(data_.labels, [&](std::size_t v) {
+      require_label(name, v, data_.labels[v], data_.vertices, data_.split[v], floating_);
+    });
+  }
+  /// 1 more than the largest of all ranks' values, each of which is checked.
+  template <class Check>
+  global_index kinds_of(const array<std::int64_t>& values, const Check& check) {
+    std::atomic<global_index> kinds = 0;
+    check_rows(static_cast<global_index>(values.size()), [&](std::size_t begin, std::size_t end) {
       std::int64_t largest = -1;
-      for (std::size_t v = begin; v < end; ++v) {
-        check_label(v, name);
-        largest = std::max(largest, data_.labels[v]);
+      for (std::size_t row = begin; row < end; ++row) {
+        check(row);
+        largest = std::max(largest, values[row]);
       }
-      global_index before = classes;
-      while (before < largest + 1 && !classes.compare_exchange_weak(before, largest + 1)) {
+      global_index before = kinds;
+      while (before < largest + 1 && !kinds.compare_exchange_weak(before, largest + 1)) {
       }
     });
-    data_.classes = world_.all_reduce(classes.load(), reduction::max);
-  }
-
-  void check_label(std::size_t v, const std::string& name) const {
-    const std::int64_t label = data_.labels[v];
-    const auto which = [&] { return "label " + number(label) + " of vertex " + std::to_string(v); };
-    if (label < -1 || label >= data_.vertices)
-      fail(name, which() + " is outside the classes, of which there are at most as many as vertices");
-    if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
-      fail(name, (floating_ ? "label nan or -1 of vertex " + std::to_string(v) : which()) +
-                     " means none, but the split of that vertex is " + number(data_.split[v]));
+    return world_.all_reduce(kinds.load(), reduction::max);
   }
 
   void read_edges() {
@@ -352,6 +338,19 @@ class dataset_reader {
     check_finite(table, "edge", name);
   }
 
+  void read_edge_types() {
+    if (!has("edge_type.npy")) return;
+    begin_file("edge_type.npy");
+    const std::string name = file("edge_type.npy").string();
+    const auto edges = static_cast<global_index>(data_.edges.size());
+    data_.edge_types = edge_types(name, edges);
+    data_.relations = kinds_of(data_.edge_types, [&](std::size_t row) {
+      if (const std::int64_t type = data_.edge_types[row]; type < 0 || type >= edges)
+        fail(name, "the type of row " + std::to_string(row) + " is " + number(type) +
+                       ", outside the types, of which there are at most as many as edges");
+    });
+  }
+
   std::filesystem::path dir_;
   vertex_data wanted_;
   communicator world_;
@@ -370,9 +369,9 @@ class dataset_reader {
 /// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
 /// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy, split.npy (uint8 [n],
 /// see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]) and edge_features.npy (the same,
-/// [E, k], precision preserved), in the order of edges.npy. Without features, n is the
-/// number of labels, or with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of
-/// them what it asks the dataset for.
+/// [E, k], precision preserved) and edge_type.npy (whole numbers [E], types from 0), in the order of
+/// edges.npy. Without features, n is the number of labels, or with vertex_data::edges `vertices`. Files in
+/// .npy format are mapped: a rank reads of them what it asks the dataset for.
 ///
 /// The task, unless `as` says which, follows from labels.npy: classes where it has whole numbers [n] or [n,
 /// 1], -1 for unlabelled vertices with split 0; labels where it is a 0/1 matrix [n, C] of whole numbers;

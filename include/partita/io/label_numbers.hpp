@@ -104,4 +104,41 @@ inline array<std::int64_t> whole_labels(const std::string& name, const npy_heade
   return whole;
 }
 
+/// Throws input_error for a label of vertex v that is no class, and for none where the split needs one.
+/// `floating`: as the file has it.
+inline void require_label(const std::string& name, std::size_t v, std::int64_t label, global_index vertices,
+                          std::uint8_t split, bool floating) {
+  const auto which = [&] { return "label " + std::to_string(label) + " of vertex " + std::to_string(v); };
+  if (label < -1 || label >= vertices)
+    fail(name, which() + " is outside the classes, of which there are at most as many as vertices");
+  if (label == -1 && split != 0)
+    fail(name, (floating ? "label nan or -1 of vertex " + std::to_string(v) : which()) +
+                   " means none, but the split of that vertex is " + std::to_string(split));
+}
+
+/// The types of edges as int64. Throws input_error unless there is one whole number for each of `edges`.
+inline array<std::int64_t> edge_types(const std::string& name, global_index edges) {
+  const npy_header header = read_npy_header(name);
+  if (header.shape.size() != 1 || header.shape.front() != edges)
+    fail(name, "expected " + std::to_string(edges) +
+                   " types, one for each row of edges.npy, found the shape " + shape_text(header.shape));
+  if (header.descr == "<i8") return map_npy<std::int64_t>(name).values;
+  const label_numbers types(name, header);
+  if (types.are_floating())
+    fail(name,
+         "holds " + npy_type_name(header.descr) + ", expected whole numbers such as int64, types from 0");
+  std::vector<std::int64_t> whole(types.size());
+  for (std::size_t e = 0; e < whole.size(); ++e) whole[e] = static_cast<std::int64_t>(types[e]);
+  return whole;
+}
+
+/// The 0/1 matrix as bytes.
+inline array<std::uint8_t> label_bytes(const std::string& name, const npy_header& header,
+                                       const label_numbers& matrix) {
+  if (header.item_size == 1 && header.descr[1] != 'i') return map_npy<std::uint8_t>(name).values;
+  std::vector<std::uint8_t> bytes(matrix.size());
+  for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = matrix[k] != 0;
+  return bytes;
+}
+
 }  // namespace partita::io::detail

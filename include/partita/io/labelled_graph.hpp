@@ -16,6 +16,14 @@ namespace partita::io {
 /// The meaning of split[v] for vertex v.
 enum class split_part : std::uint8_t { none = 0, train = 1, validation = 2, test = 3 };
 
+/// What is read about vertices besides the split.
+enum class vertex_data : std::uint8_t {
+  features_and_labels,
+  labels,    ///< features, if there are any, are left out: an embedding is to be learned in their place
+  features,  ///< labels and the split, if both are there: logits are to be predicted
+  edges      ///< the same, with features left out: an embedding has been learned in their place
+};
+
 /// What is to be predicted of a vertex, or of pairs of vertices.
 enum class task : std::uint8_t {
   classes,  ///< one of C classes
@@ -35,6 +43,8 @@ struct dataset {
   array<edge> edges;                 ///< an undirected edge is stored in both directions
   array<double> edge_weights;        ///< one per edge; empty when all weights are 1
   feature_table edge_features;       ///< [E, k], a row for each edge; 0 x 0 without
+  array<std::int64_t> edge_types;    ///< [E], in [0, R); empty when all edges are of one type
+  global_index relations = 0;        ///< R: types of edges; 0 without edge_types
   feature_table vertex_features;     ///< [n, f], as stored in the file
   array<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty for other tasks
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks

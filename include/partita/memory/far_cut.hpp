@@ -27,7 +27,7 @@ namespace partita::local {
 /// What of A and its operands passes through a slot of the window. The bytes of an operand are those of an
 /// entry, of a row or of a column, and 0 if it does not pass.
 struct pass_layout {
-  static constexpr std::size_t most = 8;  ///< operands
+  static constexpr std::size_t most = 12;  ///< operands
   using bytes = std::array<std::size_t, most>;
 
   bool structure = false;       ///< whether that of A is far

@@ -130,9 +130,12 @@ class builder {
     return plans_;
   }
 
-  /// From now on, products with the graph are these.
-  void multiply_with(std::shared_ptr<graph_products<T, Device>> products) const {
+  /// From now on, products with the graph are these: of A forward, of A^T backward. What layers multiply
+  /// with another matrix, also with A^T forward, is then refused.
+  void multiply_with(std::shared_ptr<graph_products<T, Device>> products,
+                     const sparse<T, dynamic_layout, Device>& a) const {
     state_->products = std::move(products);
+    state_->of_products.emplace(a);
   }
   /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); those of
   /// layers outside the slice are in `outside`, without values.
@@ -183,7 +186,7 @@ class builder {
   std::shared_ptr<graph_product<T, Device>> transposed_product(const sparse<T, dynamic_layout, Device>& a,
                                                                global_index width,
                                                                global_index times = 1) const {
-    auto made = state_->products
+    auto made = given_products(a)
                     ? state_->products->of_transpose(columns(width))
                     : state_->planned(transposed(a), columns(width), options().products, options().operands);
     plans()->add(made, {0, times});
@@ -266,6 +269,7 @@ class builder {
     std::optional<interval> slice;  ///< of parameters that are those of the set
     std::shared_ptr<nn::parameters<T, Device>> outside;
     std::shared_ptr<graph_products<T, Device>> products;
+    std::optional<sparse<T, dynamic_layout, Device>> of_products;  ///< their A
     detail::planned_products<T, Device> planned;
     std::map<global_index, std::shared_ptr<matrix>> scratch;
     std::vector<std::shared_ptr<skip_connection<T, Device>>> skips;
@@ -292,11 +296,20 @@ class builder {
     return {p, false};
   }
 
+  /// Whether products with the graph were given, which must be those of a.
+  bool given_products(const sparse<T, dynamic_layout, Device>& a) const {
+    if (!state_->products) return false;
+    if (a.is_stored() && a.analysed() == state_->of_products->analysed()) return true;
+    base::throw_error<error>(
+        {"the layers of a stage multiply with A forward and with A^T backward, not with another matrix of ",
+         a.shape(), ", or with transposed(A) forward; a model that does cannot be cut into stages"});
+  }
   std::shared_ptr<graph_product<T, Device>> forward_product(const sparse<T, dynamic_layout, Device>& a,
                                                             global_index width, plan_uses uses,
                                                             bool of_input) const {
-    auto made = state_->products ? state_->products->of_matrix(columns(width), of_input)
-                                 : state_->planned(a, columns(width), options().products, options().operands);
+    auto made = given_products(a)
+                    ? state_->products->of_matrix(columns(width), of_input)
+                    : state_->planned(a, columns(width), options().products, options().operands);
     plans()->add(made, uses);
     plans()->set_rows(a.row_blocking());
     return made;

@@ -3,9 +3,15 @@
 /// Models that are more than a stack of convolutions and activations.
 
 #include "partita/nn/conv/gat.hpp"
+#include "partita/nn/conv/gatv2.hpp"
 #include "partita/nn/conv/gcnii.hpp"
+#include "partita/nn/conv/gine.hpp"
+#include "partita/nn/conv/mesh_graph.hpp"
+#include "partita/nn/conv/rgat.hpp"
+#include "partita/nn/conv/rgcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sgc.hpp"
+#include "partita/nn/conv/transformer.hpp"
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/linear.hpp"
 #include "partita/nn/model.hpp"
@@ -82,19 +88,97 @@ model<T, Device> resgcn(const sparse<T, dynamic_layout, Device>& mean, global_in
   return {b, std::move(net)};
 }
 
+namespace detail {
+
+/// Layers of heads that are side by side, averaged in the last layer; widths: f, hidden widths per head,
+/// classes. make(l, in, out, builder, attention_heads).
+template <class Activation, class T, class Device, class Make>
+model<T, Device> layers_of_heads(std::vector<global_index> widths, int heads, int last_heads,
+                                 const builder<T, Device>& b, Make make) {
+  const std::size_t last = widths.size() - 2;
+  for (std::size_t l = 1; l <= last; ++l) widths[l] *= heads;
+  return {b, chain<Activation>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+            const attention_heads how{.count = l == last ? last_heads : heads, .averaged = l == last};
+            return make(l, in, out, with.decaying(b.options().weight_decay), how);
+          })};
+}
+
+}  // namespace detail
+
 /// Attention layers with elu in between; widths: f, hidden widths per head, classes. Heads are side by side,
 /// averaged in the last layer.
 template <class T, class Device>
 model<T, Device> gat(const graph_of_layers<T, Device>& graph, const std::vector<global_index>& widths,
                      int heads, int last_heads, const builder<T, Device>& b) {
-  std::vector<global_index> of_layers = widths;
-  for (std::size_t l = 1; l + 1 < widths.size(); ++l) of_layers[l] *= heads;
-  const auto make = [&](std::size_t l, auto in, auto out, const auto& with) {
-    const bool last = l + 2 == widths.size();
-    const attention_heads how{.count = last ? last_heads : heads, .averaged = last};
-    return gat_conv<T, Device>(graph[l], in, out, with.decaying(b.options().weight_decay), how);
-  };
-  return {b, chain<elu>(b, of_layers, make)};
+  return detail::layers_of_heads<elu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t l, auto in, auto out, const auto& with, const attention_heads& how) {
+        return gat_conv<T, Device>(graph[l], in, out, with, how);
+      });
+}
+/// The same of gatv2_conv, and of transformer_conv with relu in between; vectors of edges may be null.
+template <class T, class Device>
+model<T, Device> gatv2(const sparse<T, dynamic_layout, Device>& a, const edge_vectors<T, Device>& vectors,
+                       const std::vector<global_index>& widths, int heads, int last_heads,
+                       const builder<T, Device>& b) {
+  return detail::layers_of_heads<elu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
+        return gatv2_conv<T, Device>(a, vectors, in, out, with, how);
+      });
+}
+template <class T, class Device>
+model<T, Device> transformer(const sparse<T, dynamic_layout, Device>& a,
+                             const edge_vectors<T, Device>& vectors, const std::vector<global_index>& widths,
+                             int heads, int last_heads, const builder<T, Device>& b) {
+  return detail::layers_of_heads<relu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
+        return transformer_conv<T, Device>(a, vectors, in, out, with, how);
+      });
+}
+
+/// Layers of gine_conv with relu in between; widths: f, hidden widths, classes; vectors of edges may be null.
+template <class T, class Device>
+model<T, Device> gine(const sparse<T, dynamic_layout, Device>& a, const edge_vectors<T, Device>& vectors,
+                      const std::vector<global_index>& widths, double epsilon, const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return gine_conv<T, Device>(a, vectors, in, out, epsilon, with);
+          })};
+}
+
+/// A mesh network, see mesh_graph_net; vectors of edges may be null.
+template <class T, class Device>
+model<T, Device> meshgraphnet(const sparse<T, dynamic_layout, Device>& a,
+                              const edge_vectors<T, Device>& vectors, global_index in, global_index hidden,
+                              global_index out, int blocks, const builder<T, Device>& b) {
+  sequential<T, Device> net(b);
+  net.add(
+      mesh_graph_net<T, Device>(a, vectors, in, hidden, out, blocks, b.decaying(b.options().weight_decay)));
+  return {b, std::move(net)};
+}
+
+/// Relational convolutions with relu in between; widths: f, hidden widths, classes.
+template <class T, class Device>
+model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, const relation_weights& how,
+                      const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return rgcn_conv<T, Device>(relations, in, out, with, how);
+          })};
+}
+
+/// Relational attention with elu in between; widths: f, hidden widths per head, classes. Heads are side by
+/// side, averaged in the last layer.
+template <class T, class Device>
+model<T, Device> rgat(const graph::relation_matrices<T, Device>& relations,
+                      const std::vector<global_index>& widths, int heads, int last_heads,
+                      const builder<T, Device>& b) {
+  return detail::layers_of_heads<elu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
+        return rgat_conv<T, Device>(relations, in, out, with, how);
+      });
 }
 
 /// Dense layers with elu in between, then K hops of attention with shared coefficients: the decoupled form of

@@ -2,7 +2,9 @@
 #pragma once
 /// Layers written forward only: a function of verbs on variables, whose backward a tape derives.
 
+#include "partita/autodiff/edge_products.hpp"
 #include "partita/autodiff/elementwise.hpp"
+#include "partita/autodiff/messages.hpp"
 #include "partita/autodiff/products.hpp"
 #include "partita/nn/layer.hpp"
 
@@ -28,11 +30,17 @@ class recorded_product final : public autodiff::product<T, Device> {
 
 }  // namespace detail
 
+/// Vectors of edges that layers share, in the order of the entries of the matrix they multiply with; null
+/// where there are none.
+template <class T, class Device>
+using edge_vectors = std::shared_ptr<const edge_matrix<T, Device>>;
+
 /// What the function of a recorded layer makes parameters with: those of the layer's builder, as variables.
 template <class T, class Device>
 class recorder {
  public:
   using variable = autodiff::variable<T, Device>;
+  using edge_variable = autodiff::edge_variable<T, Device>;
 
   recorder(autodiff::tape<T, Device>& t, const builder<T, Device>& b) : tape_(&t), builder_(&b) {}
 
@@ -46,6 +54,19 @@ class recorder {
   /// Dropout with a number of its own among those of the model. Throws error unless 0 <= rate < 1.
   variable dropout(variable x, double rate) const {
     return autodiff::dropout(x, rate, {builder_->options().seed, 0, builder_->next_dropout()});
+  }
+  /// That of an edge matrix is numbered among attentions.
+  edge_variable dropout(edge_variable e, double rate) const {
+    return autodiff::dropout(e, rate, {builder_->options().seed, 0, builder_->next_attention()});
+  }
+  /// Features of edges, say. e must outlive the layer.
+  edge_variable constant(const edge_matrix<T, Device>& e) const { return tape_->constant(e); }
+  edge_variable constant(const edge_matrix<T, Device>&&) const = delete;
+  /// A matrix, or an edge matrix, that the layer keeps.
+  template <class Matrix>
+  auto constant(std::shared_ptr<const Matrix> x) const {
+    tape_->own(x);
+    return tape_->constant(*x);
   }
   const model_options& options() const { return builder_->options(); }
 
@@ -68,11 +89,10 @@ class recorder {
 ///       return spmm(a, gemm(h, make.glorot("W", {in, out})));
 ///     }));
 ///
-/// In a pipeline of stages, products are those of the stage with the model's A, and with A^T backward: do not
-/// use transposed(a) in f there.
-///
 /// What travels: what the verbs send. Collective over the mesh: constructor and members. Throws error for an
-/// H that is slices of columns.
+/// H that is slices of columns where f does anything but multiply it with A, which is then its own block, and
+/// with a weight, and, in a pipeline of stages, where f multiplies with another matrix than A, such as
+/// transposed(a).
 template <class T, class Device>
 class recorded_layer final : public layer<T, Device> {
   using layer<T, Device>::here;
@@ -103,6 +123,7 @@ class recorded_layer final : public layer<T, Device> {
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     tape_->give(*h_, h);
     const bool there = tape_->compute_in(*z_, z);
+    if (there && tape_->end_with(*z_, *behind_)) *behind_ = p.template epilogue_of<T, Device>(nullptr);
     tape_->forward({p.training, p.epoch, p.vertices});
     if (!there) copy(tape_->value(*z_), z);
   }
@@ -113,6 +134,7 @@ class recorded_layer final : public layer<T, Device> {
       tape_->backward(*z_, dz);
   }
   global_index width() const override { return z_->shape().cols; }
+  void forget() override { tape_->release(); }
 
  private:
   struct of_tape {
@@ -134,6 +156,7 @@ class recorded_layer final : public layer<T, Device> {
 
   std::unique_ptr<autodiff::tape<T, Device>> tape_;
   std::optional<variable> h_, z_;
+  std::unique_ptr<epilogue<T, Device>> behind_ = std::make_unique<epilogue<T, Device>>();  ///< of Z
 };
 
 /// The layer of a function; see recorded_layer.

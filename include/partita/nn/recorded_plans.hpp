@@ -56,9 +56,11 @@ class recorded_plans {
     return v;
   }
 
-  /// The rows of what the layer's plans compute; none where they are those of its input.
+  /// The rows of what the layer computes, as it says or as its last plan does; none where they are those of
+  /// its input.
   std::optional<blocking> rows() const {
-    std::optional<blocking> found = rows_;
+    if (rows_) return rows_;
+    std::optional<blocking> found;
     for (const part& p : parts_)
       if (const auto of_part = p.plans->rows()) found = of_part;
     return found;

@@ -126,7 +126,9 @@ class sequential final : public layer<T, Device> {
       matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
       s.work->backward(l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out), *d, below);
       d = below;
-      if (recomputes()) release(s);
+      if (!recomputes()) continue;
+      release(s);
+      s.work->forget();
     }
     if (dh != nullptr && input_dropout_) identity::backward(*dh, *dh, input_mask_);
     if (recomputes()) forget();

@@ -68,6 +68,13 @@ class blocking {
     return blocking(std::move(offsets), shape, order);
   }
 
+  /// Blocks `times` as long, of a matrix that has so many rows for each index here.
+  blocking stacked(global_index times) const {
+    std::vector<global_index> offsets = *offsets_;
+    for (global_index& offset : offsets) offset *= times;
+    return blocking(std::move(offsets), shape_, order_);
+  }
+
   global_index size() const { return offsets_->back(); }
   mesh_shape shape() const { return shape_; }
 

@@ -2,7 +2,6 @@
 #pragma once
 /// Runs that go on after they were killed. Needs nlohmann-json and POSIX.
 
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <filesystem>
@@ -78,9 +77,7 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
 inline int number_in(const io::safetensors_file& file, const std::string& key) {
   int number = 0;
   const auto found = file.metadata().find(key);
-  const std::string text = found == file.metadata().end() ? "" : found->second;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size())
+  if (found == file.metadata().end() || !parse_number(found->second, number, -HUGE_VAL))
     base::throw_error<input_error>({file.name(), ": its ", key, " is no number"});
   return number;
 }

@@ -45,9 +45,9 @@ class link_trainer final : public trainer<T, Device> {
 
   link_decoder<T, Device>& decoder() { return decoder_; }
 
-  void score(epoch_report& report) override {
+  std::array<double, 3> split_scores(int) override {
     const task_scores found = scores();
-    report.set_scores(std::array{found.parts[0].score, found.parts[1].score, found.parts[2].score});
+    return {found.parts[0].score, found.parts[1].score, found.parts[2].score};
   }
   /// Of validation and test links; what travels: a forward pass, and see full_ranks.
   task_scores scores() override {

@@ -51,11 +51,8 @@ class mini_batch_trainer final : public training<T, Device> {
   /// Where scores are sampled, the first one of each part.
   task_scores scores() override {
     if (!options_.mini_batch.sampled_scores) return whole().scores();
-    task_scores found{data_.task, {}};
-    for (const io::split_part part :
-         {io::split_part::train, io::split_part::validation, io::split_part::test})
-      found.parts[static_cast<std::size_t>(part) - 1].score = sampled_score(part, options_.epochs);
-    return found;
+    const auto [train, validation, test] = split_scores(options_.epochs);
+    return {data_.task, {part_scores{train}, part_scores{validation}, part_scores{test}}};
   }
   /// The loss of one batch and, in parameters(), its gradients, without a step.
   double gradients(std::uint64_t epoch, std::size_t batch) {
@@ -134,7 +131,11 @@ class mini_batch_trainer final : public training<T, Device> {
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
-  void score(epoch_report& report) override;
+  std::array<double, 3> split_scores(int epoch) override {
+    using enum io::split_part;
+    if (!options_.mini_batch.sampled_scores) return whole().split_scores(epoch);
+    return {sampled_score(train, epoch), sampled_score(validation, epoch), sampled_score(test, epoch)};
+  }
   double sampled_score(io::split_part part, int epoch);
 
   mesh<Device> alone_;
@@ -335,14 +336,6 @@ trainer<T, Device>& mini_batch_trainer<T, Device>::whole() {
     redistribution<T, Device>(mesh_, x_->row_blocking(), x_->col_blocking(), x_->layout(), vertex_rows)(
         *x_, *whole_->embedding());
   return *whole_;
-}
-
-template <class T, class Device>
-void mini_batch_trainer<T, Device>::score(epoch_report& report) {
-  if (!options_.mini_batch.sampled_scores) return whole().score(report);
-  using enum io::split_part;
-  const int e = report.epoch;
-  report.set_scores({sampled_score(train, e), sampled_score(validation, e), sampled_score(test, e)});
 }
 
 template <class T, class Device>

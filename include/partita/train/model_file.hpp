@@ -210,8 +210,7 @@ void load_parameters(const io::safetensors_file& file, parameters<T, Device>& to
 template <class T, class Device>
 void load_embedding(const io::safetensors_file& file, dense<T, vertex_rows, Device>& x,
                     std::span<const global_index> vertices = {}) {
-  const std::vector<T> values = values_in<T>(file, std::string(embedding_name), x.shape());  // (n, w)
-  assign_rows(x, std::span<const T>(values), vertices);
+  assign_rows(x, values_in<T>(file, std::string(embedding_name), x.shape()), vertices);  // (n, w)
 }
 
 /// The tensors of a file but one of another name, such as the parameters of a model and its learned input:

@@ -93,7 +93,7 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
   const builder<T, Device> b(a, options_of_model(options, data));
   std::vector<global_index> columns;
   b.vary_input();
-  b.multiply_with(std::make_shared<detail::counted_products<T, Device>>(b, columns));
+  b.multiply_with(std::make_shared<detail::counted_products<T, Device>>(b, columns), a);
   model<T, Device> net = named.make({a, data, options, b});
 
   model_outline found;

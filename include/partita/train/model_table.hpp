@@ -27,9 +27,10 @@ struct model_row {
   nn::aggregation aggregation = nn::aggregation::mean;
   graph::propagation_matrix multiplies_with = graph::propagation_matrix::gcn_normalized;
   first_layer on_blocks = {};
-  bool on_stages = false;         ///< whether its layers can be cut into stages; see pipeline_trainer
-  int convolutions = 0;           ///< unless options.layers says otherwise; 0: as many as `hidden` implies
-  std::string_view options = {};  ///< names of the fields that it reads of those that not every model reads
+  bool on_stages = false;           ///< whether its layers can be cut into stages; see pipeline_trainer
+  int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
+  std::string_view options = {};    ///< names of the fields that it reads of those that not every model reads
+  bool reads_edge_vectors = false;  ///< io::dataset::edge_features, where there are some
 
   /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
   /// stages multiply with other products.
@@ -74,6 +75,23 @@ inline constexpr model_row model_rows[] = {
      .multiplies_with = graph::propagation_matrix::self_loops,
      .on_blocks = {1, false},
      .options = "hidden layers coupling heads last-heads dropout"},
+    {.name = "gine",
+     .multiplies_with = graph::propagation_matrix::adjacency,
+     .options = "hidden layers epsilon dropout",
+     .reads_edge_vectors = true},
+    {.name = "gatv2",
+     .multiplies_with = graph::propagation_matrix::self_loops,
+     .options = "hidden layers heads last-heads dropout",
+     .reads_edge_vectors = true},
+    {.name = "transformer",
+     .multiplies_with = graph::propagation_matrix::adjacency,
+     .options = "hidden layers heads last-heads dropout",
+     .reads_edge_vectors = true},
+    {.name = "meshgraphnet",
+     .multiplies_with = graph::propagation_matrix::adjacency,
+     .convolutions = 8,
+     .options = "hidden layers",
+     .reads_edge_vectors = true},
     {.name = "sgc", .options = "hops split-chunks self-loops exchange-chunks"},
     {.name = "appnp", .options = "hidden layers hops split-chunks alpha self-loops dropout exchange-chunks"},
     {.name = "gcnii",
@@ -85,6 +103,12 @@ inline constexpr model_row model_rows[] = {
      .on_stages = true,
      .convolutions = 8,
      .options = "hidden layers dropout exchange-chunks"},
+    {.name = "rgcn",
+     .multiplies_with = graph::propagation_matrix::relations,
+     .options = "hidden layers bases relation-blocks inverse-relations dropout exchange-chunks"},
+    {.name = "rgat",
+     .multiplies_with = graph::propagation_matrix::relations,
+     .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,
      .options = "hidden layers coupling split-chunks self-loops dropout exchange-chunks"},

@@ -6,9 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "partita/graph/edge_features.hpp"
 #include "partita/graph/propagation_matrices.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/nn/conv/gin.hpp"
+#include "partita/nn/conv/rgat.hpp"
+#include "partita/nn/conv/rgcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sage_max.hpp"
 #include "partita/nn/models.hpp"
@@ -49,6 +52,11 @@ struct model_request {
     return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
   }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
+  /// Those of the data, cut as the whole graph is. Collective over the mesh.
+  graph::relation_matrices<T, Device> relations() const {
+    using enum graph::relation_edges;
+    return {whole_graph(), data, options.inverse_relations ? both_ways : as_stored};
+  }
 };
 
 /// A variant of a model and its factory.
@@ -58,6 +66,21 @@ struct named_model : model_row {
 };
 
 namespace detail {
+
+/// make(vectors of edges, or null where the data have none): of a model that sends messages.
+template <class T, class Device, class Make>
+model<T, Device> with_edge_vectors(const model_request<T, Device>& r, Make make) {
+  if constexpr (std::same_as<Device, host>) {
+    edge_vectors<T, Device> vectors;
+    if (r.data.edge_features.cols > 0)
+      vectors = std::make_shared<const edge_matrix<T, Device>>(
+          graph::edge_features(r.whole_graph(), r.data, graph::repeated_edges::summed));
+    return make(vectors);
+  } else {
+    base::throw_error<error>(
+        {"model ", r.options.model, " is for the host: its messages have no kernels here"});
+  }
+}
 
 /// Those of model_rows, with factories, and what add_model has added.
 template <class T, class Device>
@@ -74,6 +97,33 @@ std::vector<named_model<T, Device>>& known_models() {
       {row("gat"),
        [](const auto& r) {
          return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
+       }},
+      {row("gine"),
+       [](const auto& r) {
+         return with_edge_vectors(r, [&](const auto& vectors) {
+           return nn::gine(r.whole_graph(), vectors, r.widths(), r.options.epsilon, r.with);
+         });
+       }},
+      {row("gatv2"),
+       [](const auto& r) {
+         return with_edge_vectors(r, [&](const auto& vectors) {
+           return nn::gatv2(r.whole_graph(), vectors, r.widths(), r.options.heads, r.options.last_heads,
+                            r.with);
+         });
+       }},
+      {row("transformer"),
+       [](const auto& r) {
+         return with_edge_vectors(r, [&](const auto& vectors) {
+           return nn::transformer(r.whole_graph(), vectors, r.widths(), r.options.heads, r.options.last_heads,
+                                  r.with);
+         });
+       }},
+      {row("meshgraphnet"),
+       [](const auto& r) {
+         return with_edge_vectors(r, [&](const auto& vectors) {
+           return nn::meshgraphnet(r.whole_graph(), vectors, input_width(r.data, r.options),
+                                   r.options.hidden[0], r.data.classes, r.convolutions(), r.with);
+         });
        }},
       {row("sgc"),
        [](const auto& r) {
@@ -94,6 +144,14 @@ std::vector<named_model<T, Device>>& known_models() {
        [](const auto& r) {
          return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
                            r.data.classes, r.convolutions(), r.with);
+       }},
+      {row("rgcn"),
+       [](const auto& r) {
+         return nn::rgcn(r.relations(), r.widths(), {r.options.bases, r.options.relation_blocks}, r.with);
+       }},
+      {row("rgat"),
+       [](const auto& r) {
+         return nn::rgat(r.relations(), r.widths(), r.options.heads, r.options.last_heads, r.with);
        }},
       {row("gcn", coupling::decoupled),
        [](const auto& r) {

@@ -124,7 +124,7 @@ struct link_options {
 
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
-  std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn
+  std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn, rgcn, rgat
   partita::nn::coupling coupling = coupling::coupled;
   partita::nn::aggregation aggregation = partita::nn::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< hidden widths; a single one is used for all of `layers`
@@ -143,7 +143,10 @@ struct training_options {
   operand_format operands = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::never;
-  double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
+  global_index bases = 0;            ///< rgcn: W_r are sums over so many bases; 0: each by itself
+  global_index relation_blocks = 0;  ///< rgcn: W_r have so many blocks on their diagonals; 0: are full
+  bool inverse_relations = false;    ///< rgcn, rgat: also the edges of each type turned round
+  double epsilon = 0;                ///< gin: the vertex itself has weight 1 + epsilon
   /// Of gcn, sgc, appnp and gcnii: what A + I is where vertices have loops already.
   graph::self_loops loops = graph::self_loops::sum;
   int epochs = 200;

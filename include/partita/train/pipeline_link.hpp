@@ -50,12 +50,7 @@ class pipeline_link {
         expected_.push_back(on_device_.start_receive(values, from, static_cast<int>(k)));
   }
   /// Waits for what is expected.
-  void arrive() {
-    const auto begin = std::chrono::steady_clock::now();
-    for (request& r : expected_) r.wait();
-    expected_.clear();
-    idle_ += std::chrono::steady_clock::now() - begin;
-  }
+  void arrive() { wait_for(expected_); }
   /// Begins to send to a stage. The matrices must not change before sent.
   void send(const std::vector<const matrix*>& what, int to) {
     for (std::size_t k = 0; k < what.size(); ++k)
@@ -63,12 +58,7 @@ class pipeline_link {
         sends_.push_back(on_device_.start_send(values, to, static_cast<int>(k)));
   }
   /// Waits until everything has been sent.
-  void sent() {
-    const auto begin = std::chrono::steady_clock::now();
-    for (request& r : sends_) r.wait();
-    sends_.clear();
-    idle_ += std::chrono::steady_clock::now() - begin;
-  }
+  void sent() { wait_for(sends_); }
 
   /// The tasks of one direction in order: work(c) when expected(c) has come from a stage, then output(c) goes
   /// to another one, where there is one. What the next task expects is under way during work.
@@ -94,6 +84,13 @@ class pipeline_link {
   double taken_idle() { return std::exchange(idle_, std::chrono::duration<double>(0)).count(); }
 
  private:
+  void wait_for(std::vector<request>& all) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (request& r : all) r.wait();
+    all.clear();
+    idle_ += std::chrono::steady_clock::now() - begin;
+  }
+
   communicator stages_, on_device_;
   std::vector<request> expected_, sends_;
   std::chrono::duration<double> idle_{0};

@@ -22,8 +22,7 @@ inline void require_pipeline(const training_options& options) {
   if (how.stages < 1) base::throw_error<error>({"a pipeline has at least one stage, not ", how.stages});
   if (how.chunks < 0) base::throw_error<error>({"a pipeline has at least one chunk, not ", how.chunks});
   if (how.window < 1) base::throw_error<error>({"history is kept for at least one epoch, not ", how.window});
-  if (how.guard < 0)
-    base::throw_error<error>({"a guard compares every so many epochs, not every ", how.guard});
+  if (how.guard < 0) base::throw_error<error>({"the guard interval must be 0 or positive, not ", how.guard});
 }
 
 /// The first layer of each stage, and the number of layers. Collective over the mesh. What travels: two

@@ -217,9 +217,9 @@ auto pipeline_stage<T, Device>::built(const blocking& rows,
   const builder<T, Device> b(mesh_, rows, options_of_model(options_, vertices().data()), parameters_);
   b.vary_input();
   b.slice_parameters(place_.parameters(), outside_);
-  b.multiply_with(std::move(products));
   const auto shape_only = distribute(mesh_, policy_.sparse, rows, rows, std::vector<triplet<T>>{},
                                      symmetry::one_way, policy_.dense);  // (rows, rows)
+  b.multiply_with(std::move(products), shape_only);
   model<T, Device> net = named_.make({shape_only, vertices().data(), options_, b});
   const interval kept = place_.parameters();
   return {net.layers().slice(static_cast<std::size_t>(kept.begin), static_cast<std::size_t>(kept.end)),

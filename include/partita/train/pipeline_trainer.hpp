@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -88,12 +89,7 @@ class pipeline_trainer final : public training<T, Device> {
   }
   /// What travels: a forward pass, objective::scores in the last stage, and these.
   task_scores scores() override {
-    const auto& logits = evaluate();
-    return comm::in_task(link_->task({"scores"}), [&] {
-      task_scores found;
-      if (objective_) found = objective_->scores(logits);
-      return broadcast(mesh_.world(), found, mesh_.size() - 1);
-    });
+    return scored([](auto& o, const auto& logits) { return o.scores(logits); });
   }
   /// The input of its last layer with parameters, after evaluate, in the last stage; or null, see
   /// model::hidden.
@@ -133,7 +129,11 @@ class pipeline_trainer final : public training<T, Device> {
     seconds_ += report.seconds;
     report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
   }
-  void score(epoch_report& report) override;
+  std::array<double, 3> split_scores(int) override {
+    return scored([](auto& o, const auto& logits) { return o.split_scores(logits); });
+  }
+  template <class Of>
+  auto scored(Of of);
   global_index elements_before() const override {
     return stage_->place().weights_before(stage_->place().first);
   }
@@ -327,16 +327,21 @@ double pipeline_trainer<T, Device>::train_epoch(epoch_report& report) {
   return seconds + this->timed([&] { update(number); });
 }
 
-/// The scores of the current model on the three parts of the split.
+/// What the last stage finds of the current model, on every rank.
 template <class T, class Device>
-void pipeline_trainer<T, Device>::score(epoch_report& report) {
+template <class Of>
+auto pipeline_trainer<T, Device>::scored(Of of) {
   const auto& logits = evaluate();
-  std::array<double, 3> scores{};
-  comm::in_task(link_->task({"scores"}), [&] {
-    if (objective_) scores = objective_->split_scores(logits);
-    mesh_.world().broadcast(scores, mesh_.size() - 1);
+  return comm::in_task(link_->task({"scores"}), [&] {
+    decltype(of(*objective_, logits)) found{};
+    if (objective_) found = of(*objective_, logits);
+    if constexpr (std::is_same_v<decltype(found), task_scores>) {
+      return broadcast(mesh_.world(), std::move(found), mesh_.size() - 1);
+    } else {
+      mesh_.world().broadcast(found, mesh_.size() - 1);
+      return found;
+    }
   });
-  report.set_scores(scores);
 }
 
 template <class T, class Device>

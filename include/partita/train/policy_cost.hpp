@@ -16,7 +16,7 @@ namespace partita::nn {
 template <class T, class Device>
 bool is_counted(const training_options& options) {
   const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
-  return of != graph::propagation_matrix::self_loops && of != graph::propagation_matrix::whole_rows;
+  return !is_pattern(of) && of != graph::propagation_matrix::relations;
 }
 
 namespace detail {

@@ -47,12 +47,12 @@ predictor<T, Device>::predictor(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p)
     : model_(made(m, data, options, p)), features_(m, data, options, model_.row_blocking()) {}
 
-/// Attention reads its transpose in the plans of its gradients; other models need none.
+/// Attention and messages read the transpose in the plans of its gradients; other models need none.
 template <class T, class Device>
 model<T, Device> predictor<T, Device>::made(const mesh<Device>& m, const io::dataset& data,
                                             const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
-  const bool one_way = named.multiplies_with != graph::propagation_matrix::self_loops;
+  const bool one_way = !is_pattern(named.multiplies_with);
   const auto a =
       graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});

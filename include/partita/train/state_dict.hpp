@@ -88,6 +88,30 @@ std::vector<T> to_blocks(const dense<T, L, Device>& x, const std::vector<T>& who
   return m.world().all_to_all(blocks, send, received);
 }
 
+/// The matrices of a state, which messages call `source`, in the order of the model's. Local. Throws
+/// input_error, which names one, unless they are the same, or the state has them `among_others`.
+template <class T>
+state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model, std::string_view source,
+                      bool among_others = false) {
+  state_dict<T> found;
+  for (const parameter_values<T>& wanted : model) {
+    const auto at = std::ranges::find(state, wanted.name, &parameter_values<T>::name);
+    if (at == state.end())
+      base::throw_error<input_error>({"the model has a parameter ", wanted.name, ", ", source, " none"});
+    if (at->shape != wanted.shape)
+      base::throw_error<input_error>({"the model has a parameter ", wanted.name, " (", wanted.shape,
+                                      ") where ", source, " has one of ", at->shape});
+    if (std::ssize(at->values) != at->shape.rows * at->shape.cols)
+      base::throw_error<input_error>(
+          {source, " has ", at->values.size(), " values of ", at->name, " (", at->shape, ")"});
+    found.push_back(*at);
+  }
+  for (const parameter_values<T>& given : state)
+    if (!among_others && std::ranges::find(model, given.name, &parameter_values<T>::name) == model.end())
+      base::throw_error<input_error>({source, " has a parameter ", given.name, ", the model none"});
+  return found;
+}
+
 }  // namespace detail
 
 /// The parameters of a set by name, in its order. Local.
@@ -104,19 +128,11 @@ state_dict<T> values_of(parameters<T, Device>& of) {
 /// names `source`, when one is missing or has another shape; then no value has changed.
 template <class T, class Device>
 void assign_values(parameters<T, Device>& to, const state_dict<T>& values, std::string_view source) {
-  std::vector<const parameter_values<T>*> found;
-  for (const parameter<T, Device>& p : to.list()) {
-    const auto at = std::ranges::find(values, p.name(), &parameter_values<T>::name);
-    if (at == values.end())
-      base::throw_error<input_error>({source, " has no parameter ", p.name(), " of ", p.shape()});
-    const auto elements = static_cast<std::size_t>(p.shape().rows * p.shape().cols);
-    if (at->shape != p.shape() || at->values.size() != elements)
-      base::throw_error<input_error>(
-          {source, ": parameter ", p.name(), " is ", at->shape, ", the model's is ", p.shape()});
-    found.push_back(&*at);
-  }
+  state_dict<T> wanted;
+  for (const parameter<T, Device>& p : to.list()) wanted.push_back({p.name(), p.shape()});
+  const state_dict<T> found = detail::matched(values, wanted, source, true);
   for (std::size_t k = 0; k < found.size(); ++k)
-    copy(to.mesh().queue(), std::span<const T>(found[k]->values), to.list()[k].value().values());
+    copy(to.mesh().queue(), std::span<const T>(found[k].values), to.list()[k].value().values());
 }
 
 /// The whole of X, row-major (n x w), on the first rank of its mesh; empty on others. Collective over the
@@ -147,23 +163,16 @@ std::vector<T> in_order_of_vertices(std::vector<T> rows, global_index width,
 /// The rows of X = those of `values` (n x w), row-major on every rank: row i is that of vertices[i], or row i
 /// where no vertices are given. Local. Throws shape_error for another number of values.
 template <class T, class Device>
-void assign_rows(dense<T, vertex_rows, Device>& x, std::span<const T> values,
+void assign_rows(dense<T, vertex_rows, Device>& x, std::vector<T> values,
                  std::span<const global_index> vertices = {}) {
-  const global_index width = x.shape().cols;
-  if (std::ssize(values) != x.shape().rows * width ||
-      (!vertices.empty() && std::ssize(vertices) != x.shape().rows))
+  const auto [rows, width] = x.shape();
+  if (std::ssize(values) != rows * width || (!vertices.empty() && std::ssize(vertices) != rows))
     base::throw_error<shape_error>({"a matrix of ", x.shape(), " cannot be made from ", values.size(),
-                                    " values of ", vertices.empty() ? x.shape().rows : std::ssize(vertices),
+                                    " values of ", vertices.empty() ? rows : std::ssize(vertices),
                                     " vertices"});
-  const interval mine = x.row_range();
-  std::vector<T> rows;
-  rows.reserve(x.values().size());
-  for (global_index i = mine.begin; i < mine.end; ++i) {
-    const auto begin =
-        values.begin() + width * (vertices.empty() ? i : vertices[static_cast<std::size_t>(i)]);
-    rows.insert(rows.end(), begin, begin + width);
-  }
-  copy(x.mesh().queue(), std::span<const T>(rows), x.values());
+  const std::vector<T> sorted = in_order_of_vertices(std::move(values), width, vertices, true);
+  const auto begin = static_cast<std::size_t>(x.row_range().begin * width);
+  copy(x.mesh().queue(), std::span(sorted).subspan(begin, x.values().size()), x.values());
 }
 
 /// What a model computes for every vertex, row-major in the order of the dataset, on the first rank; empty on
@@ -195,29 +204,6 @@ void sort_embedding(state_dict<T>& state, std::span<const global_index> vertices
   for (parameter_values<T>& p : state)
     if (p.name == name || p.name.ends_with("." + name))
       p.values = in_order_of_vertices(std::move(p.values), p.shape.cols, vertices, back);
-}
-
-/// The matrices of a state, which messages call `source`, in the order of the model's. Local. Throws error,
-/// which names one, unless they are the same.
-template <class T>
-state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model, std::string_view source) {
-  state_dict<T> found;
-  for (const parameter_values<T>& wanted : model) {
-    const auto at = std::ranges::find(state, wanted.name, &parameter_values<T>::name);
-    if (at == state.end())
-      base::throw_error<error>({"the model has a parameter ", wanted.name, ", ", source, " none"});
-    if (at->shape != wanted.shape)
-      base::throw_error<error>({"the model has a parameter ", wanted.name, " (", wanted.shape, ") where ",
-                                source, " has one of ", at->shape});
-    if (std::ssize(at->values) != at->shape.rows * at->shape.cols)
-      base::throw_error<error>(
-          {source, " has ", at->values.size(), " values of ", at->name, " (", at->shape, ")"});
-    found.push_back(*at);
-  }
-  for (const parameter_values<T>& given : state)
-    if (std::ranges::find(model, given.name, &parameter_values<T>::name) == model.end())
-      base::throw_error<error>({source, " has a parameter ", given.name, ", the model none"});
-  return found;
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 /// Full-graph training of any model under any policy.
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -65,10 +66,7 @@ class trainer : public training<T, Device> {
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
 
-  void score(epoch_report& report) override {
-    const auto& logits = evaluate();
-    report.set_scores(objective_.split_scores(logits));
-  }
+  std::array<double, 3> split_scores(int) override { return objective_.split_scores(evaluate()); }
 
   void set_loss(loss_function<T, Device> own) override { objective_.set_loss(std::move(own)); }
   /// What travels: a forward pass, and see objective::scores.

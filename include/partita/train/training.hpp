@@ -3,6 +3,7 @@
 /// What every way of training does: epochs, a run of them, and the state that it goes on from.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -93,8 +94,8 @@ class training {
   virtual double train_epoch(epoch_report& report) = 0;
   /// Makes the report that of every rank, who waited for so many seconds.
   virtual void share(epoch_report&, double) {}
-  /// Writes the scores of the current model on the three parts of the split.
-  virtual void score(epoch_report& report) = 0;
+  /// The scores of the current model, after this epoch, on the three parts of the split.
+  virtual std::array<double, 3> split_scores(int epoch) = 0;
   /// This rank's rows of a learned input; none where the data's features are the input.
   virtual std::optional<rows> learned_rows() { return {}; }
   /// Where the ranks have different parameters: those before this rank's; lists of all of them one after the
@@ -310,7 +311,8 @@ epoch_report training<T, Device>::epoch(int number) {
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
   share(report, mine);
-  if (number % options_.evaluate_every == 0 || number == options_.epochs) score(report);
+  if (number % options_.evaluate_every == 0 || number == options_.epochs)
+    report.set_scores(split_scores(number));
   rate_.end_epoch(report.loss);
   return report;
 }

@@ -12,6 +12,7 @@
 #include "partita/local/cuda/gemm.hpp"
 #include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/loss.hpp"
+#include "partita/local/cuda/messages.hpp"
 #include "partita/local/cuda/move.hpp"
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/softmax.hpp"

@@ -4,15 +4,9 @@
 /// 2025), section 4.1.
 
 #include "partita/nn/conv/attention_vectors.hpp"
-#include "partita/transfer/distribute.hpp"
+#include "partita/nn/conv/heads.hpp"
 
 namespace partita::nn {
-
-/// The number of heads, and whether they are concatenated or averaged.
-struct attention_heads {
-  int count = 1;
-  bool averaged = false;
-};
 
 /// Z_v = sum over u->v of alpha_uv X_u + b, X = H W, per head, with the heads concatenated or averaged; alpha
 /// is the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width), a_src
@@ -27,7 +21,7 @@ class gat_conv final : public layer<T, Device> {
   gat_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
            const builder<T, Device>& b, attention_heads heads = {})
       : layer<T, Device>(b),
-        shape_{.heads = heads.count, .width = width_of_head(out, heads)},
+        shape_{.heads = heads.count, .width = heads.width_of(out)},
         dropout_(b.options().dropout, b, b.next_attention()),
         weight_(b.glorot("W", {in, shape_.columns()})),
         vectors_(shape_, a.col_blocking(), b),
@@ -38,11 +32,7 @@ class gat_conv final : public layer<T, Device> {
         y_(b.rows(a.row_blocking(), shape_.columns())),
         dx_(b.rows(a.col_blocking(), shape_.columns())) {
     if (!heads.averaged) return;
-    const T part = T(1) / static_cast<T>(heads.count);
-    average_.emplace(
-        generate<replicated, T>(b.mesh(), {shape_.columns(), out}, [&](global_index j, global_index o) {
-          return j % out == o ? part : T(0);
-        }));  // averages blocks that are side by side (heads width, width)
+    average_.emplace(head_average<T>(b.mesh(), heads.count, out));
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
@@ -64,12 +54,6 @@ class gat_conv final : public layer<T, Device> {
   global_index width() const override { return bias_.shape().cols; }
 
  private:
-  static local_index width_of_head(global_index out, const attention_heads& heads) {
-    if (!heads.averaged && out % heads.count != 0)
-      base::throw_error<shape_error>({heads.count, " heads do not divide a width of ", out});
-    return base::to_local(heads.averaged ? out : out / heads.count, "the width of a head");
-  }
-
   algebra::attention_shape shape_;
   dropout dropout_;  ///< of the coefficients
   parameter<T, Device>& weight_;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What of a command does not suit the data, the machine or the other ranks, and what a user may not expect.
+
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "partita/comm/communicator.hpp"
+
+/// Throws input_error naming what other ranks were given otherwise: options that bear on what is trained, or
+/// data. Every rank must call.
+void require_same_input(const command& c, const io::dataset& data, const partita::communicator& world);
+
+/// Throws usage_error for more chunks than vertices and larger samples than there are edges, and
+/// partita::error for a model that `ranks` ranks, as threads of this process or one in each, cannot have in
+/// this machine's memory. Nothing large is taken before. Local.
+void require_bounds(const command& c, const io::dataset& data, int ranks);
+
+/// Whether the model multiplies with the weights of edges; attention and maxima ask only where edges are.
+bool uses_weights(const nn::training_options& options);
+
+/// How labels and features are understood, what the model makes of weights and loops, and what mini-batches
+/// make of sparse features, in a sentence each. Every rank of `world` must call. What travels: an all-reduce
+/// of one element.
+std::vector<std::string> notes_on(const partita::communicator& world, const io::dataset& data,
+                                  const command& c);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Dot-product attention over in-neighbours: Shi, Huang, Feng, Zhong, Wang, Sun (IJCAI 2021), section 3.1,
+/// without its gate.
+
+#include <cmath>
+
+#include "partita/autodiff/edge_products.hpp"
+#include "partita/autodiff/edges.hpp"
+#include "partita/autodiff/messages.hpp"
+#include "partita/nn/conv/heads.hpp"
+#include "partita/nn/recorded_layer.hpp"
+
+namespace partita::nn {
+
+namespace detail {
+
+/// q (k + e), without e where `vectors` is 0.
+struct transformer_score {
+  double vectors;
+  template <class X>
+  constexpr X operator()(const X& key, const X& query, const X& e) const {
+    return query * (key + X(vectors) * e);
+  }
+};
+
+}  // namespace detail
+
+/// Z_v = sum over u->v of alpha_uv (H_u W_v + b_v + e_uv W_e) + H_v W_r + b per head, alpha the softmax over
+/// u of (H_v W_q + b_q) . (H_u W_k + e_uv W_e) / sqrt(width), heads concatenated or averaged (n x out; H n x
+/// in, W_q, W_k and W_v in x heads width, W_e k x heads width, W_r in x out); without edge vectors, without
+/// their terms. A's values are not used: every entry counts once.
+///
+/// What travels: see algebra::message_scores_plan, edge_softmax, edge_spmm_plan and, with edge vectors,
+/// algebra::edge_scatter_plan. Throws shape_error when the heads do not divide `out`.
+template <class T, class Device>
+recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Device>& a,
+                                           const edge_vectors<T, Device>& vectors, global_index in,
+                                           global_index out, const builder<T, Device>& b,
+                                           attention_heads heads = {}) {
+  using fixed = dense<T, replicated, Device>;
+  const local_index width = heads.width_of(out);
+  const global_index columns = heads.count * global_index{width};
+  return recorded(b, in, [&](const auto& make, auto h) {
+    const auto of = [&](const char* name) { return gemm(h, make.glorot(name, {in, columns})); };
+    const auto queries = add_row(make.filled("bq", {1, columns}), of("Wq"));
+    const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
+    const auto keys = there(of("Wk"));
+    const auto values = add_row(make.filled("bv", {1, columns}), of("Wv"));
+    autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
+    if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
+    const auto scores =
+        message_scores(a, keys, ends, detail::transformer_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
+    const auto alpha = make.dropout(edge_softmax(scores), b.options().dropout);
+    auto z = redistribute(spmm(alpha, there(values)), vertex_rows);
+    if (ends.edges) {
+      const auto in_columns = gemm(
+          alpha, make.constant(std::make_shared<const fixed>(head_columns<T>(b.mesh(), heads.count, width))));
+      z = z + scatter_targets(in_columns * *ends.edges);
+    }
+    if (heads.averaged)
+      z = gemm(z, make.constant(std::make_shared<const fixed>(head_average<T>(b.mesh(), heads.count, out))));
+    return add_row(make.filled("b", {1, out}), z + gemm(h, make.glorot("Wr", {in, out})));
+  });
+}
+
+}  // namespace partita::nn
