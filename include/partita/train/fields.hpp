@@ -228,7 +228,7 @@ inline constexpr field rows[] = {
     {"margin", group::links, at<&links::margin>, "M", positive, by_checkpoints_if_given, with_margin,
      "of the margin loss"},
     {"hits", group::links, at<&links::hits>, "K", count, nowhere, with_links,
-     "Hits@K: the share of links that are ranked at most K among all vertices"},
+     "Hits at K: the share of links that are ranked at most K among all vertices"},
 };
 
 }  // namespace detail::table

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How high links are ranked among pairs without one: MRR and Hits@K, as OGB's evaluators compute them.
+/// How high links are ranked among pairs without one: MRR and Hits at K, as OGB's evaluators compute them.
 
 #include <algorithm>
 #include <functional>

@@ -117,7 +117,7 @@ struct link_options {
   int negatives = 1;  ///< drawn for each link in each epoch
   link_loss loss = link_loss::bce;
   double margin = 1;
-  int hits = 10;  ///< K of Hits@K
+  int hits = 10;  ///< K of Hits at K
   std::vector<double> held_out = {0.05,
                                   0.1};  ///< shares of validation and test links; see graph::split_links
 };

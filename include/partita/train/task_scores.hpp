@@ -99,7 +99,7 @@ struct part_scores {
   double roc_auc = detail::no_score;           ///< of labels: see algebra::area_under_roc
   double root_mean_square = detail::no_score;  ///< of values: of the errors
   double mean_absolute = detail::no_score;     ///< of values
-  double hits = detail::no_score;              ///< of links: Hits@K, see link_options
+  double hits = detail::no_score;              ///< of links: Hits at K, see link_options
   std::vector<double> confusion = {};          ///< of classes: [label * C + predicted]
 };
 
