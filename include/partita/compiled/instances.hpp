@@ -14,7 +14,11 @@
   PREFIX template const nn::named_model<T, DEVICE>& nn::find_model<T>(const nn::training_options&);        \
   PREFIX template class nn::training<T, DEVICE>;                                                           \
   PREFIX template class nn::trainer<T, DEVICE>;                                                            \
+  PREFIX template class nn::link_decoder<T, DEVICE>;                                                       \
   PREFIX template class nn::link_trainer<T, DEVICE>;                                                       \
+  PREFIX template std::vector<double> nn::scores_of_pairs(const nn::link_decoder<T, DEVICE>&,              \
+                                                          const dense<T, vertex_rows, DEVICE>&,            \
+                                                          std::span<const io::edge>, std::size_t);         \
   PREFIX template nn::model<T, DEVICE> nn::make_model<T>(const mesh<DEVICE>&, const io::dataset&,          \
                                                          const nn::training_options&, const policy&);      \
   PREFIX template nn::training_result nn::train_model(                                                     \

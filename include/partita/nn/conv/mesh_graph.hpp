@@ -35,10 +35,10 @@ struct mesh_edge {
 /// edges.
 template <class Make, class Rows>
 Rows mesh_output(const Make& make, const std::string& of, Rows inner, global_index width) {
-  const auto z =
-      add_row(make.filled(of + "bb", {1, width}), gemm(inner, make.glorot(of + "Wb", {width, width})));
-  return autodiff::layer_norm(z, make.filled(of + "gamma", {1, width}, 1),
-                              make.filled(of + "beta", {1, width}));
+  const auto weighted = gemm(inner, make.glorot(of + "Wb", {width, width}));
+  const auto z = add_row(make.filled(of + "bb", {1, width}), weighted);
+  const auto gamma = make.filled(of + "gamma", {1, width}, 1);
+  return autodiff::layer_norm(z, gamma, make.filled(of + "beta", {1, width}));
 }
 /// layer_norm(relu(rows W_a + b_a) W_b + b_b).
 template <class Make, class Rows>
@@ -63,13 +63,15 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
   const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
   const auto sources = there(gemm(at.x, square("edge_Wu")));
   autodiff::message_inputs<T, Device> ends;
-  ends.targets = there(add_row(make.filled("edge_ba", {1, width}), gemm(at.x, square("edge_Wv"))));
+  const auto targets = gemm(at.x, square("edge_Wv"));
+  ends.targets = there(add_row(make.filled("edge_ba", {1, width}), targets));
   if (at.e) ends.edges = gemm(*at.e, square("edge_We"));
   const auto of_ends = message_scores(a, sources, ends, detail::mesh_edge{at.e ? 1.0 : 0.0},
                                       {.heads = base::to_local(width, "the width of edges")});
   const auto next = detail::mesh_output(make, "edge_", of_ends, width);
   at.e = at.e ? *at.e + next : next;
-  const auto z = gemm(at.x, square("vertex_Wx")) + gemm(scatter_targets(*at.e), square("vertex_Wm"));
+  const auto of_x = gemm(at.x, square("vertex_Wx"));
+  const auto z = of_x + gemm(scatter_targets(*at.e), square("vertex_Wm"));
   const auto inner = autodiff::relu(add_row(make.filled("vertex_ba", {1, width}), z));
   at.x = at.x + detail::mesh_output(make, "vertex_", inner, width);
   return at;

@@ -43,10 +43,12 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
   const global_index columns = heads.count * global_index{width};
   return recorded(b, in, [&](const auto& make, auto h) {
     const auto of = [&](const char* name) { return gemm(h, make.glorot(name, {in, columns})); };
-    const auto queries = add_row(make.filled("bq", {1, columns}), of("Wq"));
+    const auto to_queries = of("Wq");
+    const auto queries = add_row(make.filled("bq", {1, columns}), to_queries);
     const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
     const auto keys = there(of("Wk"));
-    const auto values = add_row(make.filled("bv", {1, columns}), of("Wv"));
+    const auto to_values = of("Wv");
+    const auto values = add_row(make.filled("bv", {1, columns}), to_values);
     autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
     const auto scores =
@@ -60,7 +62,8 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
     }
     if (heads.averaged)
       z = gemm(z, make.constant(std::make_shared<const fixed>(head_average<T>(b.mesh(), heads.count, out))));
-    return add_row(make.filled("b", {1, out}), z + gemm(h, make.glorot("Wr", {in, out})));
+    z = z + gemm(h, make.glorot("Wr", {in, out}));
+    return add_row(make.filled("b", {1, out}), z);
   });
 }
 
