@@ -210,19 +210,7 @@ class link_decoder {
 
   /// For rows of `width` columns; parameters are added to those of a model, with values by the seed that are
   /// the same for any number of ranks.
-  link_decoder(link_decoding how, global_index width, nn::parameters<T, Device>& of, std::uint64_t seed)
-      : how_(how), set_(&of), ones_(of.mesh(), {1, width}) {
-    fill(ones_, T(1));
-    if (how == link_decoding::distmult) copy(ones_, add("decoder_diagonal", {1, width}).value());
-    if (how != link_decoding::mlp) return;
-    for (const auto& [number, columns] : {std::pair("1", width), {"2", global_index{1}}}) {
-      const double a = std::sqrt(6.0 / static_cast<double>(width + columns));
-      const std::uint64_t word = random_key{seed, 0, 0x6d000000u + parameters_.size()}.word();
-      auto& weight = add(std::string("decoder_weight_") + number, {width, columns}).value();
-      transform_indexed(weight, weight, detail::uniform_entry<T>{word, a});
-      add(std::string("decoder_bias_") + number, {1, columns});
-    }
-  }
+  link_decoder(link_decoding how, global_index width, nn::parameters<T, Device>& of, std::uint64_t seed);
 
   /// From now on scores are of the entries of this pattern, for matrices placed like h.
   void set_pairs(const sparse<T, dynamic_layout, Device>& pairs, const matrix& h) {
@@ -304,5 +292,21 @@ class link_decoder {
   std::optional<edges> scores_;
   std::unique_ptr<detail::pair_scores<T, Device>> pairs_;
 };
+
+template <class T, class Device>
+link_decoder<T, Device>::link_decoder(link_decoding how, global_index width, nn::parameters<T, Device>& of,
+                                      std::uint64_t seed)
+    : how_(how), set_(&of), ones_(of.mesh(), {1, width}) {
+  fill(ones_, T(1));
+  if (how == link_decoding::distmult) copy(ones_, add("decoder_diagonal", {1, width}).value());
+  if (how != link_decoding::mlp) return;
+  for (const auto& [number, columns] : {std::pair("1", width), {"2", global_index{1}}}) {
+    const double a = std::sqrt(6.0 / static_cast<double>(width + columns));
+    const std::uint64_t word = random_key{seed, 0, 0x6d000000u + parameters_.size()}.word();
+    auto& weight = add(std::string("decoder_weight_") + number, {width, columns}).value();
+    transform_indexed(weight, weight, detail::uniform_entry<T>{word, a});
+    add(std::string("decoder_bias_") + number, {1, columns});
+  }
+}
 
 }  // namespace partita::nn
