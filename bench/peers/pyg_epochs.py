@@ -113,7 +113,7 @@ class WithEdges(torch.nn.Module):
                 inner = torch.nn.Sequential(torch.nn.Linear(a, b), torch.nn.ReLU(), torch.nn.Linear(b, b))
                 return GINEConv(inner, train_eps=True, edge_dim=columns)
             if model == "gatv2":
-                return GATv2Conv(a, b // heads, heads=heads, edge_dim=columns, add_self_loops=False)
+                return GATv2Conv(a, b // heads, heads=heads, edge_dim=columns, fill_value=0.0)
             return RGCNConv(a, b, int(attributes.max()) + 1)
 
         heads = [HEADS] * (len(widths) - 2) + [1]
