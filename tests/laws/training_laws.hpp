@@ -19,6 +19,7 @@ inline nn::training_options of_model(nn::training_options o, std::string_view mo
 inline std::vector<nn::training_options> every_variant(const nn::training_options& o) {
   std::vector<nn::training_options> all;
   for (const auto& named : nn::named_models<double, host>()) {
+    if (named.multiplies_with == graph::propagation_matrix::relations) continue;  // see nn/rgcn.cpp
     all.push_back(of_model(o, named.name));
     if (o.layers == 0 && named.name == "gcnii") all.back().layers = 2;
     all.back().coupling = named.coupling;

@@ -47,6 +47,11 @@ void expect_same_losses(const nn::training_result& r, const nn::training_result&
   CHECK(r.words_received.total == expected.words_received.total);
 }
 
+/// How much wider a window must be that holds the vectors of a vertex's edges.
+std::size_t rows_of_edges(const nn::training_options& o) {
+  return nn::find_row(o)->reads_edge_vectors ? 24 : 1;
+}
+
 /// One model under every policy, on these numbers of ranks.
 void check_model(const io::dataset& d, const nn::training_options& o,
                  std::initializer_list<int> ranks = {1, 2, 4}) {
@@ -63,9 +68,10 @@ void check_model(const io::dataset& d, const nn::training_options& o,
       if (chunks == 50 && shape.size() == 2) continue;  // it is slow
       if (sanitized && chunks != 7) continue;
       with_mesh(shape, [&](const host_mesh& m) {
+        const std::size_t bytes = window * rows_of_edges(o);
         expect_same_losses(
-            train_far(m, d, o, p, store, window), expected,
-            o.model + ", " + where(p, shape) + ", a window of " + std::to_string(window) + " bytes");
+            train_far(m, d, o, p, store, bytes), expected,
+            o.model + ", " + where(p, shape) + ", a window of " + std::to_string(bytes) + " bytes");
       });
     }
   });
