@@ -37,7 +37,8 @@ const io::dataset d = without_features(directed_graph(61));
 
 TEST_CASE("gradients of an embedding match finite differences, in mini-batches and on the whole graph") {
   const io::dataset d = without_features(directed_graph(25));
-  constexpr double h = 1e-5;
+  // A mesh network normalises rows, which curves much where they are small.
+  double h = 1e-5, tolerance = 1e-8;
   const auto check = [&](std::span<double> x, double gradient, std::size_t k, auto loss) {
     const double before = x[k];
     x[k] = before + h;
@@ -45,7 +46,7 @@ TEST_CASE("gradients of an embedding match finite differences, in mini-batches a
     x[k] = before - h;
     const double slope = (above - loss()) / (2 * h);
     x[k] = before;
-    CHECK(std::abs(slope - gradient) < 1e-8);
+    CHECK(std::abs(slope - gradient) < tolerance);
   };
   on_mesh({1, 1, 1}, [&](const host_mesh& m) {
     for (const char* model : sampled_models) {
@@ -58,6 +59,8 @@ TEST_CASE("gradients of an embedding match finite differences, in mini-batches a
     }
     for (const nn::training_options& o : every_variant(options_for("gcn"))) {
       CAPTURE(o.model);
+      const bool curves = o.model == "meshgraphnet";
+      h = curves ? 1e-7 : 1e-5, tolerance = curves ? 1e-7 : 1e-8;
       auto net = nn::make_model<double>(m, d, o, row_1d);
       nn::feature_matrix<double, host> x(m, d, o, net.row_blocking());
       nn::objective<double, host> labels(m, d, {}, net.row_blocking());
