@@ -27,11 +27,14 @@ struct saved_run {
   nn::model_outputs<double> outputs;
 };
 
+/// Blocks of a mesh network are one layer.
+bool has_hidden_rows(const nn::training_options& o) { return o.model != "meshgraphnet"; }
+
 /// Trains, saves and returns what was saved, all in the order that `vertices` gives back.
 saved_run saved(auto& training, const mesh<host>& m, const fs::path& path, const io::dataset& d,
                 const nn::training_options& o, const std::vector<global_index>& vertices = {}) {
   training.run();
-  saved_run run{training.values(), training.outputs(true)};
+  saved_run run{training.values(), training.outputs(has_hidden_rows(o))};
   for (auto& p : run.values)
     if (p.name == nn::embedding_name)
       p.values = nn::in_order_of_vertices(std::move(p.values), p.shape.cols, vertices);
@@ -67,7 +70,7 @@ double difference(int ranks, const policy& p, const fs::path& path, const io::da
     nn::predictor<double, host> predicting(m, d, model.options, p);
     nn::load_parameters(file, predicting.parameters());
     if (auto* const x = predicting.embedding()) nn::load_embedding(file, *x);
-    const nn::model_outputs<double> outputs = predicting.outputs(true);
+    const nn::model_outputs<double> outputs = predicting.outputs(has_hidden_rows(model.options));
     if (world.rank() != 0) {
       CHECK(outputs.logits.empty());
       return;

@@ -157,8 +157,8 @@ class tape {
   /// The gradients of a loss of the last forward, or of a sum of losses.
   void backward(const scalar<T, Device>& loss) {
     begin_backward();
-    for (const auto& [weight, of] : loss.terms()) {
-      of->weigh(of->to().written ? of->weight() + weight : weight);
+    for (const auto& [factor, of] : loss.terms()) {
+      of->weigh(of->to().written ? of->weight() + factor : factor);
       of->to().written = true;
     }
     run_backward();
