@@ -123,12 +123,12 @@ class Options(ProgramCase):
                 self.assertEqual(found["scores"]["test"], expected["scores"]["test"])
 
     def test_what_the_model_or_the_mode_does_not_use_is_refused_by_name(self):
-        for part, *arguments in (("--heads is for --model gat, gatv2, transformer and rgat, not gcn", "--heads", "4"), ("--hidden is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--hidden", "8"),
+        for part, *arguments in (("--heads is for --model gat, gatv2, transformer and rgat, not gcn", "--heads", "4"), ("--hidden is for --model gcn, sage, gin, gat, gine, gatv2, transformer, meshgraphnet, appnp, gcnii, resgcn, rgcn and rgat, not sgc", "--model", "sgc", "--hidden", "8"),
                                  ("--hops is for --model sgc and appnp, not gcn", "--hops", "3"), ("--lambda is for --model gcnii, not appnp", "--model", "appnp", "--lambda", "0.7"),
-                                 ("--alpha is for --model appnp and gcnii, not gat", "--model", "gat", "--alpha", "0.3"), ("--epsilon is for --model gin, not sage", "--model", "sage", "--epsilon", "1"),
+                                 ("--alpha is for --model appnp and gcnii, not gat", "--model", "gat", "--alpha", "0.3"), ("--epsilon is for --model gin and gine, not sage", "--model", "sage", "--epsilon", "1"),
                                  ("--self-loops is for --model gcn, sgc, appnp and gcnii, not gin", "--model", "gin", "--self-loops", "once"),
                                  ("--convolution-decay is for --model gcnii, not resgcn", "--model", "resgcn", "--convolution-decay", "0"),
-                                 ("--dropout is for --model gcn, sage, gin, gat, appnp, gcnii and resgcn, not sgc", "--model", "sgc", "--dropout", "0"),
+                                 ("--dropout is for --model gcn, sage, gin, gat, gine, gatv2, transformer, ", "--model", "sgc", "--dropout", "0"),
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
                                  ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
                                  ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),

@@ -320,7 +320,7 @@ class TrainProgram(ProgramCase):
 
     def loss(self, options, *data, **changed):
         """The loss, and a note, or none."""
-        result = self.train(*options, *["--dropout", "0"] * ("sgc" not in options), data=self.ring(*data, **changed))
+        result = self.train(*options, *["--dropout", "0"] * (options[1] not in ("sgc", "meshgraphnet")), data=self.ring(*data, **changed))
         return result["loss"][-1], "".join(result["notes"])
 
     def test_the_table_of_what_edges_mean(self):
