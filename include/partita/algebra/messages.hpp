@@ -86,8 +86,8 @@ struct won_value {
 /// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
 /// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
 /// elsewhere; gradients of P are whole in both forms of backward. On devices f has a named type and a
-/// constexpr call operator. Throws shape_error for layouts that cannot be multiplied, heads that do not divide
-/// the width, and operands that do not match the plan.
+/// constexpr call operator. Throws shape_error for layouts that cannot be multiplied, heads that do not
+/// divide the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
