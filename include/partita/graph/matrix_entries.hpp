@@ -199,20 +199,30 @@ struct summation {
   bool reproducible = false;  ///< with the same bits for every number of ranks
 };
 
+namespace detail {
+
+/// The sums of rows of all ranks' entries, on every rank; `ones`: each of them is 1.
+template <class Entries>
+std::vector<double> row_sums(const communicator& world, global_index rows, const Entries& entries, bool ones,
+                             const summation& how) {
+  if (how.reproducible && !ones) return transfer::ordered_row_sums(world, rows, entries);
+  const auto summed = [&]<class Sum>(Sum) {
+    std::vector<Sum> sums(static_cast<std::size_t>(rows), 0);
+    transfer::add_by_row(entries, sums, how.threads);
+    world.all_reduce(sums);
+    return std::vector<double>(sums.begin(), sums.end());
+  };
+  return ones ? summed(local_index{}) : summed(double{});
+}
+
+}  // namespace detail
+
 /// The sums of the rows of A + w I (n), of all ranks' entries, on every rank. Collective. What travels: an
 /// all-reduce of n elements; for reproducible sums of weights also each entry, to one rank.
 template <class T>
 std::vector<double> weighted_degrees(const communicator& world, const matrix_entries<T>& entries,
                                      const summation& how = {}) {
-  const global_index n = entries.graph().vertices;
-  if (how.reproducible && !entries.has_ones()) return transfer::ordered_row_sums(world, n, entries);
-  const auto summed = [&]<class Sum>(Sum) {
-    std::vector<Sum> sums(static_cast<std::size_t>(n), 0);
-    transfer::add_by_row(entries, sums, how.threads);
-    world.all_reduce(sums);
-    return std::vector<double>(sums.begin(), sums.end());
-  };
-  return entries.has_ones() ? summed(local_index{}) : summed(double{});
+  return detail::row_sums(world, entries.graph().vertices, entries, entries.has_ones(), how);
 }
 
 }  // namespace partita::graph

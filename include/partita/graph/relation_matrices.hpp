@@ -95,26 +95,12 @@ class relation_matrices {
   /// Each entry over the sum of its row; rows with a sum of 0 are 0.
   void normalize(bool ones) {
     const global_index rows = relations_ * like_.row_blocking().size();
-    const communicator& world = like_.mesh().world();
-    std::vector<double> sums;
-    if (like_.mesh().reproducible() && !ones) {
-      sums = transfer::ordered_row_sums(world, rows, entries_);
-    } else if (ones) {
-      sums = summed<global_index>(world, rows);
-    } else {
-      sums = summed<double>(world, rows);
-    }
+    const std::vector<double> sums =
+        detail::row_sums(like_.mesh().world(), rows, entries_, ones, {1, like_.mesh().reproducible()});
     for (auto& e : entries_) {
       const double sum = sums[static_cast<std::size_t>(e.row)];
       e.value = sum > 0 ? e.value / sum : 0;
     }
-  }
-  template <class Sum>
-  std::vector<double> summed(const communicator& world, global_index rows) const {
-    std::vector<Sum> sums(static_cast<std::size_t>(rows), 0);
-    for (const auto& e : entries_) sums[static_cast<std::size_t>(e.row)] += static_cast<Sum>(e.value);
-    world.all_reduce(sums);
-    return {sums.begin(), sums.end()};
   }
   matrix made(const blocking& rows, const blocking& cols, const std::vector<triplet<T>>& entries) const {
     return made(rows, cols, entries, transposed(like_).is_stored() ? symmetry::general : symmetry::one_way);
