@@ -5,10 +5,10 @@
 # are named algebra_spmm.
 #
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
-#                    [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
+#                    [THREADS NAME...] [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program from NAME.cpp, or from SOURCES. It is registered only if all of its BACKENDS and LIBRARIES
-#     are available. The label `threads` adds it to the tests run under the thread sanitizer. OPTIMIZED compiles it with -O1
-#     in Release; other tests are not optimised.
+#     are available. With PARTITA_TESTS=threads there are only those that THREADS names, for the thread sanitizer. OPTIMIZED
+#     compiles it with -O1 in Release; other tests are not optimised.
 #
 #   partita_add_tests(PROGRAM TESTS NAME... [the same])
 #     One program from several files NAME.cpp, compiled as one unit, which halves the time; each is registered as a test
@@ -37,8 +37,6 @@ endfunction()
 partita_test_folder(PARTITA_DATA ../shared/data "real data")
 partita_test_folder(PARTITA_GOLDEN ../shared/golden "golden cases")
 
-add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitizer")
-
 # Include paths are relative to tests/ or to the project's root.
 set(partita_test_includes ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
 
@@ -53,12 +51,18 @@ endfunction()
 
 set(test_options OPTIMIZED NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
-set(test_lists SOURCES BACKENDS LIBRARIES LABELS)
+set(test_lists SOURCES BACKENDS LIBRARIES LABELS THREADS)
 
-# Sets `usable` in the caller: whether everything the test needs is available. What is missing is reported
-# elsewhere.
+# Sets `usable` in the caller: whether the test is asked for and everything it needs is available. What is missing is
+# reported elsewhere.
 macro(partita_find_needs)
   set(usable TRUE)
+  if(PARTITA_TESTS STREQUAL "threads")
+    set(arg_TESTS ${arg_THREADS})
+    if(NOT arg_THREADS)
+      set(usable FALSE)
+    endif()
+  endif()
   foreach(backend IN LISTS arg_BACKENDS)
     if(NOT TARGET partita::${backend})
       set(usable FALSE)
@@ -89,9 +93,6 @@ macro(partita_build_test name main)
   partita_use(${name} ${arg_BACKENDS})
   if(arg_OPTIMIZED)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
-  if("threads" IN_LIST arg_LABELS)
-    add_dependencies(threads_tests ${name})
   endif()
 endmacro()
 
@@ -138,9 +139,9 @@ function(partita_add_test path)
 endfunction()
 
 # partita_add_tests_of_instructions(local/host ...): compiles these tests for any x86-64, and runs them with each set
-# of instructions that this machine has.
+# of instructions that this machine has; the last of them is what they choose by themselves. Threads do the same with all.
 function(partita_add_tests_of_instructions)
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR PARTITA_TESTS STREQUAL "threads")
     return()
   endif()
   file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
@@ -153,6 +154,7 @@ function(partita_add_tests_of_instructions)
       partita_not_tested("kernels in ${set}: not tested, this processor does not have it")
     endif()
   endforeach()
+  list(POP_BACK sets)
   foreach(path IN LISTS ARGN)
     partita_name_test(name ${path})
     target_compile_options(${name} PRIVATE -march=x86-64)

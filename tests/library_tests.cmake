@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of the library on the host, in the order of its floors; then over MPI.
-# The label `threads`: what together makes threads do all that they do, for the thread sanitizer.
+# THREADS: what together makes threads do all that they do, for the thread sanitizer.
 partita_add_tests(plain_tests TESTS
                   base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/triplet
                   partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/policies partition/sparse_blocks
@@ -11,21 +11,25 @@ partita_add_tests(plain_tests TESTS
                   graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edge_norm autodiff/edge_products autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/sums autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
-partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
-                  matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
-partita_add_tests(threads_tests_optimized TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
+partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
+                  matrix/sparse LIBRARIES laws_on_the_host
+                  THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
+partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/relation_matrices graph/matrix_entries
                   algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/negative_edges sampling/neighbour_sampler
-                  sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED LABELS threads)
+                  sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED
+                  THREADS transfer/assign_values transfer/distribute transfer/redistribution transfer/in_edges transfer/gather_rows
+                  algebra/spmm algebra/needed_exchange algebra/messages algebra/edge_rows algebra/max_aggregate algebra/gemm algebra/row_chunks sampling/neighbour_sampler)
 partita_add_test(partition/gemm_choice OPTIMIZED)
-partita_add_test(local/host OPTIMIZED LABELS threads)
-partita_add_test(local/host_edges OPTIMIZED)
-partita_add_tests(row_order_tests TESTS local/host/row_order local/host/tuned_spmm OPTIMIZED LABELS threads)
-partita_add_test(local/host_gemm OPTIMIZED LABELS threads)
-partita_add_test(local/host_widths OPTIMIZED LABELS threads)
+partita_add_test(local/host OPTIMIZED THREADS local/host)
+partita_add_test(local/host_edges OPTIMIZED THREADS local/host_edges)
+partita_add_tests(row_order_tests TESTS local/host/row_order local/host/tuned_spmm OPTIMIZED THREADS local/host/row_order local/host/tuned_spmm)
+partita_add_test(local/host_gemm OPTIMIZED THREADS local/host_gemm)
+partita_add_test(local/host_widths OPTIMIZED)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
-partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED LABELS threads)
+partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED
+                  THREADS memory/far_passes memory/far_entries local/chunked_products)
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)
@@ -40,11 +44,12 @@ partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 # Networks
 partita_add_golden_cases()
 partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn nn/decoupled nn/link_decoder nn/recomputation nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES partita::compiled)
-partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
-partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
+partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled THREADS train/mini_batch_trainer)
+partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled THREADS train/pipeline_trainer)
+partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled THREADS train/pipeline_guard train/pipeline_failures)
+partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled
+                  THREADS train/trainer train/link_trainer train/far_memory)
+partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json)
 partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)
 partita_add_test(train/edge_models OPTIMIZED LIBRARIES partita::compiled golden_cases)
 partita_add_test(train/models OPTIMIZED LIBRARIES partita::compiled golden_cases NEEDS_GOLDEN)

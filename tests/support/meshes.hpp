@@ -28,13 +28,13 @@ void expect_error(partita::mesh_shape shape, std::string_view part, Act act) {
 }
 
 /// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks;
-/// sanitizers see every mesh of up to four ranks, and the default one of six.
+/// sanitizers see every mesh of two ranks, and the default one of more.
 void for_each_mesh(const auto& rank_counts, auto body) {
   for (const partita::policy& p : partita::named_policies)
     for (int ranks : rank_counts)
       if (sees(ranks))
         for (partita::mesh_shape shape : partita::partition::meshes_of(p, ranks))
-          if (!sanitized || ranks <= 4 || shape == partita::default_mesh(p, ranks)) body(p, shape);
+          if (!sanitized || ranks <= 2 || shape == partita::default_mesh(p, ranks)) body(p, shape);
 }
 
 /// body(mesh, policy) on all places of each of these meshes.

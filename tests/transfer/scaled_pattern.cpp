@@ -104,9 +104,11 @@ TEST_CASE("every policy on every mesh gives A X and A^T X, with and without a st
 
 TEST_CASE("every schedule, factors of rows or columns alone, and none") {
   for (const problem& p : {problem{{61, 61}, true, true}, problem{{61, 61}, true, false},
-                           problem{{61, 61}, false, true}, problem{{61, 61}, false, false}})
+                           problem{{61, 61}, false, true}, problem{{61, 61}, false, false}}) {
+    if (sanitized && p.r.empty() != p.c.empty()) continue;
     for_each_mesh(std::array{1, 4, 6},
                   [&](auto of, mesh_shape shape) { check_products(of, shape, p, every_option, 7); });
+  }
   for_each_mesh(std::array{12}, [&](auto of, mesh_shape shape) {
     check_products(of, shape, problem{{61, 61}}, every_option, 7);
   });
