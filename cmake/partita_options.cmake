@@ -6,6 +6,7 @@ option(PARTITA_INSTALL "Install the headers and the CMake package" ${PROJECT_IS_
 option(PARTITA_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(PARTITA_OPTIMIZED_BENCH "Benchmarks are compiled as the build type says, not with -O0" ON)
 option(PARTITA_NATIVE "Tests, examples and benchmarks use every instruction of this machine" OFF)
 set(PARTITA_PRECISIONS f32 f64 CACHE STRING "What train, predict and golden can compute in")
 set(PARTITA_TESTS library programs house device CACHE STRING
