@@ -285,7 +285,7 @@ inline std::string text_of(const field& f, training_options o) {
 /// a whole number, or one of a list, outside the range and not 0 for "none". Local.
 inline bool take(const field& f, training_options& o, std::string_view text) {
   const auto most = [&]<class N>(N) {  // a seed may be any
-    return std::is_integral_v<N> && std::is_signed_v<N> ? f.range.most : HUGE_VAL;
+    return std::is_same_v<N, double> || std::is_same_v<N, std::uint64_t> ? HUGE_VAL : f.range.most;
   };
   const auto read = [&]<class V>(V* value) {
     if constexpr (std::is_same_v<V, std::string>) {

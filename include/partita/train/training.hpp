@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -304,9 +303,8 @@ template <class T, class Device>
 epoch_report training<T, Device>::epoch(int number) {
   optimizer_.set_rate(rate_.now());
   embedding_optimizer_.set_rate(rate_.now());
-  constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  epoch_report report{
-      .epoch = number, .train_accuracy = none, .validation_accuracy = none, .test_accuracy = none};
+  epoch_report report{.epoch = number};
+  report.set_scores({detail::no_score, detail::no_score, detail::no_score});
   const clock::time_point begin = clock::now();
   const double aside = train_epoch(report), mine = seconds_since(begin) - aside;
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
