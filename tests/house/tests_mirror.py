@@ -67,7 +67,7 @@ TOGETHER = {
     "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
     "algebra/attention.cpp": "algebra/coefficient_gradient algebra/neighbour_rows train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/builder",
-    "nn/layer.cpp": "nn/recorded_plans nn/input_product",
+    "nn/layer.cpp": "nn/recorded_plans",
     "nn/decoupled.cpp": "algebra/chunked_hops",
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",

@@ -7,6 +7,7 @@
 #include "partita/base/random.hpp"
 #include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_sums.hpp"
+#include "partita/local/row_products.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/far_store.hpp"
 
@@ -102,7 +103,8 @@ TEST_CASE_TEMPLATE("chunked kernels: those of one row each have the bits of the 
         chunked::gemm(at, false, true, T(2), b.read(), w.read(), beta, y.view);
       });
       same(wide, [&](const host_queue& at, const auto& a, const auto&, auto& y) {
-        chunked::gemm_bias_relu(at, a.read(), w.read(), bias.view.data, true, beta, y.view);
+        local::row_product(at, a.read(), w.read(), {.beta = beta, .bias = bias.view.data, .relu = true},
+                           y.view);
       });
     }
     same(deep, [&](const host_queue& at, const auto& a, const auto& b, auto& y) {

@@ -15,7 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from program_case import npy, numbers
 
-MOST = 49
+MOST = 43
 TITLE = "From the file of a feature matrix to the loss"
 # Where the matrix is mapped and checked, where it becomes a rank's rows, and what the first step does with it.
 ENDS = ["io::detail::mapped_file", "io::detail::dataset_reader::check_rows", "io::feature_table::fill_row", "spmm_plan::()", "on_host::gemm_bias_relu",

@@ -64,6 +64,7 @@ TEST_CASE("a text that is no value changes nothing") {
   for (const auto& [name, text] : {std::pair{"heads", "0"},
                                    {"heads", "8x"},
                                    {"layers", "-1"},
+                                   {"layers", "10001"},
                                    {"seed", "-1"},
                                    {"alpha", "nan"},
                                    {"alpha", " 1"},

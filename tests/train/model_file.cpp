@@ -315,6 +315,8 @@ TEST_CASE("files without the metadata of a model are refused") {
   for (const auto& [key, value] : {std::pair{"hidden", "6,"},
                                    {"hidden", "6,,6"},
                                    {"heads", "0"},
+                                   {"heads", "1000000000"},
+                                   {"hidden", "9223372036854775807"},
                                    {"seed", "-1"},
                                    {"alpha", "0.5 "},
                                    {"alpha", "nan"},
@@ -340,15 +342,14 @@ TEST_CASE("files that claim more weights than they have are refused before anyth
   for (const nn::training_options& o : every_variant(options_for("gcn")))
     for (const auto& [key, value] : {std::pair{"features", "1000000000000"},
                                      {"classes", "1000000000000"},
-                                     {"embedding", "1000000000000"},
-                                     {"layers", "2000000000"}})
+                                     {"embedding", "999999999"},
+                                     {"layers", "10000"}})
       CHECK(refused_with(o.model, {{key, value}}) == (o.model != "sgc" || std::string(key) != "layers"));
   for (const char* model : {"gcn", "sage", "gin", "gat", "appnp", "gcnii", "resgcn"})
-    for (const char* hidden : {"1000000000", "9223372036854775807"})
-      CHECK(refused_with(model, {{"hidden", hidden}}));
-  CHECK(refused_with("gat", {{"heads", "2000000000"}}));
-  CHECK(refused_with("gat", {{"last_heads", "2000000000"}}));
-  CHECK(refused_with("gat", {{"heads", "2000000000"}, {"coupling", "decoupled"}}));
+    CHECK(refused_with(model, {{"hidden", "999999999"}}));
+  CHECK(refused_with("gat", {{"heads", "999999999"}}));
+  CHECK(refused_with("gat", {{"last_heads", "999999999"}}));
+  CHECK(refused_with("gat", {{"heads", "999999999"}, {"coupling", "decoupled"}}));
   CHECK(refused_with("gcnii", {{"hidden", ""}}));
   CHECK_FALSE(refused_with("gcn", {}));
 }

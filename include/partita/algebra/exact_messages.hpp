@@ -186,11 +186,7 @@ class exact_messages final : public reproducible_messages<T, Device> {
   const device_queue<Device>& queue() const { return exact_.queue(); }
   static std::size_t heads_of(const local::head_slice& s) { return static_cast<std::size_t>(s.heads); }
   traffic summed(axis_set axes, global_index elements) const {
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = times * elements;
-    return received(op, partition::rank_in_group(exact_.shape(), axes, exact_.at()),
-                    exact_.shape().size(axes));
+    return exact_.all_reduced(axes, times * elements);
   }
   template <class Visit>
   void terms_of(const message_part<T>& p, const function& f, bool slopes, bool by_rows,

@@ -162,12 +162,8 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
       stages.without(partition::gemm_index::i));
   a_->reserve();
   b_->reserve();
-  if (const axis_set reduce = choice_.sums.reduce; !reduce.empty()) {
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = problem_.c.block(at).size();
-    predicted_ += received(op, partition::rank_in_group(m, reduce, at), m.size(reduce));
-  }
+  if (const axis_set reduce = choice_.sums.reduce; !reduce.empty())
+    predicted_ += mesh_.all_reduced(reduce, problem_.c.block(at).size());
   if (choice_.sums.scatter.empty() && !choice_.sums.redistributes) return;
   sums_ =
       std::make_unique<algebra::detail::partial_products<T, Device>>(mesh_, problem_, blocks, choice_.sums);

@@ -187,12 +187,8 @@ class message_core {
   }
   /// The sums of values of entries over the ranks that have columns of the same head.
   traffic predicted_head_sums(local_index heads) const {
-    const auto& m = pattern().mesh();
-    comm::collective sums;
-    sums.kind = operation::all_reduce;
-    sums.count = static_cast<global_index>(pattern().local()->nonzeros) * heads;
-    const axis_set axes = come_->spread().cols;
-    return received(sums, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
+    return pattern().mesh().all_reduced(come_->spread().cols,
+                                        static_cast<global_index>(pattern().local()->nonzeros) * heads);
   }
 
  private:

@@ -84,13 +84,7 @@ class message_parameters {
   }
   global_index rows() const { return all_.shape().rows; }
   global_index elements() const { return rows() * all_.shape().cols; }
-  traffic predicted() const {
-    const mesh<Device>& m = all_.mesh();
-    comm::collective sums;
-    sums.kind = operation::all_reduce;
-    sums.count = elements();
-    return received(sums, partition::rank_in_group(m.shape(), axes_, m.at()), m.shape().size(axes_));
-  }
+  traffic predicted() const { return all_.mesh().all_reduced(axes_, elements()); }
 
  private:
   const device_queue<Device>& queue() const { return all_.mesh().queue(); }

@@ -312,12 +312,8 @@ class message_plan {
     });
   }
   traffic predicted_choice() const {
-    const auto& m = core_.pattern().mesh();
-    const axis_set axes = core_.pattern().layout().cols;
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = core_.block().rows * core_.block().cols;
-    return 2 * received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes)) +
+    const global_index elements = core_.block().rows * core_.block().cols;
+    return 2 * core_.pattern().mesh().all_reduced(core_.pattern().layout().cols, elements) +
            keep_->predicted();
   }
 

@@ -98,12 +98,7 @@ double pair_loss(const edge_matrix<T, Device>& scores, const pair_signs<T, Devic
 /// What this rank receives in one pair_loss, in closed form.
 template <class T, class Device>
 traffic predicted_pair_loss(const edge_matrix<T, Device>& scores) {
-  const auto& m = scores.mesh();
-  const axis_set axes = detail::entry_axes(scores);
-  comm::collective op;
-  op.kind = operation::all_reduce;
-  op.count = 1;
-  return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
+  return scores.mesh().all_reduced(detail::entry_axes(scores), 1);
 }
 
 }  // namespace partita::algebra

@@ -228,18 +228,13 @@ scalar<T, Device> loss(edge_variable<T, Device> e, Function f, traffic sent = {}
 /// The sum of all values of e. Collective over the mesh. What travels: see sum of an edge matrix.
 template <class T, class Device>
 scalar<T, Device> sum(edge_variable<T, Device> e) {
-  comm::collective op;
-  op.kind = operation::all_reduce;
-  op.count = 1;
-  const auto& m = e.on().mesh();
-  const axis_set along = e.pattern().layout().used();
   return loss(
       e,
       [](const auto& x, auto& dx) {
         fill(dx, T(1));
         return static_cast<double>(partita::sum(x));
       },
-      received(op, partition::rank_in_group(m.shape(), along, m.at()), m.shape().size(along)));
+      e.on().mesh().all_reduced(e.pattern().layout().used(), 1));
 }
 
 }  // namespace partita::autodiff

@@ -52,6 +52,13 @@ class mesh {
   int size() const { return state_->world.adding.size(); }
   int rank() const { return state_->world.adding.rank(); }
   coordinates at() const { return state_->at; }
+  /// What this rank receives in an all-reduce of `count` elements along `axes`, in closed form.
+  traffic all_reduced(axis_set axes, global_index count) const {
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = count;
+    return received(op, partition::rank_in_group(shape(), axes, at()), shape().size(axes));
+  }
   /// All ranks, over host memory. Those that are split from it add up whatever they are given.
   const communicator& world() const { return state_->world.of(reproducible()); }
   const partita::device_queue<Device>& queue() const {

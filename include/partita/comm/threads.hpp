@@ -33,25 +33,13 @@ struct options {
   bool pins = true;
 };
 
-namespace detail {
-
-/// See run. A template, so that partita::compiled can have it.
-template <class = void>
-void run_ranks(int ranks, const std::function<void(const communicator&)>& body, const options& o);
-
-}  // namespace detail
-
 /// Runs body(communicator) on `ranks` threads, the caller's among them unless ranks are bound, and returns
 /// when all have finished. If a rank throws, the group fails: the other ranks leave their current or next
 /// operation with poisoned_error, and run rethrows the first rank's exception. A wait beyond
 /// options::time_limit throws communication_error, which names the waiting rank, the ranks that have not
-/// come, the operation, its call site and its group.
-inline void run(int ranks, const std::function<void(const communicator&)>& body, const options& o = {}) {
-  detail::run_ranks<>(ranks, body, o);
-}
-
-template <class>
-void detail::run_ranks(int ranks, const std::function<void(const communicator&)>& body, const options& o) {
+/// come, the operation, its call site and its group. A template, so that partita::compiled can have it.
+template <class = void>
+void run(int ranks, const std::function<void(const communicator&)>& body, const options& o = {}) {
   if (ranks < 1) base::throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
   const auto world = std::make_shared<partita::comm::detail::thread_world>(ranks, o.time_limit);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));

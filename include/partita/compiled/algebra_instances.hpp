@@ -12,8 +12,8 @@
 /// Matrices, their products and exchanges in precision T, within namespace partita. PREFIX: extern for
 /// declarations, empty for definitions.
 #define PARTITA_ALGEBRA_INSTANCES(PREFIX, T)                                                           \
-  PREFIX template void threads::detail::run_ranks<void>(                                               \
-      int, const std::function<void(const communicator&)>&, const options&);                           \
+  PREFIX template void threads::run<void>(int, const std::function<void(const communicator&)>&,        \
+                                          const options&);                                             \
   PREFIX template class local::far_passes<host>;                                                       \
   PREFIX template class dense<T, vertex_rows, host>;                                                   \
   PREFIX template class dense<T, replicated, host>;                                                    \

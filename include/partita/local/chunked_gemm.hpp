@@ -3,7 +3,6 @@
 /// Products of dense operands with what they do to these, by the kernels' names (see pass.hpp). In chunks,
 /// sums over rows are sums of the chunks' sums. Weights and biases should be near.
 
-#include <type_traits>
 #include <utility>
 
 #include "partita/local/chunked_sums.hpp"
@@ -23,16 +22,6 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, inpu
   if (!ta) return by_rows(q, of_rows, reads(a), result(c, beta));
   if (tb) return gemm(q, ta, tb, alpha, a, b, beta, c);
   by_rows(q, of_sums, reads(a), reads(b));
-}
-
-template <class T, class Device>
-void gemm_bias_relu(const device_queue<Device>& q, input_view<T> a, input_view<T> b, const scalar<T>* bias,
-                    bool relu, scalar<T> beta, matrix_view<T> c,
-                    const std::type_identity_t<block_dropout<T>>& drop = {}) {
-  const auto block = [&](local_index first, auto rows, auto to) {
-    gemm_bias_relu(q, rows, b, bias, relu, beta, to, drop.from_row(first));
-  };
-  by_rows(q, block, reads(a), result(c, beta));
 }
 
 template <class T, class Device>

@@ -24,17 +24,6 @@
 
 namespace partita::local {
 
-namespace detail {
-
-template <class Device>
-void run_by_rows(const device_queue<Device>& q, std::span<const operand> x,
-                 base::function_reference<void(const chunk&)> kernel) {
-  if (auto* const far = far_of(q)) return far->by_rows(q, x, kernel);
-  kernel({.operands = x.data()});
-}
-
-}  // namespace detail
-
 /// Calls f(first row, views of the rows ...), or f(views ...) if it takes no more, for consecutive blocks of
 /// rows of the operands, which all have as many rows: once, for all rows, unless one of the operands is far.
 /// f is given near copies of far rows. What f reads of rows in other blocks is not there. Throws what f
@@ -42,7 +31,7 @@ void run_by_rows(const device_queue<Device>& q, std::span<const operand> x,
 template <class Device, class F, class... X>
 void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
-  detail::run_by_rows(q, operands, [&](const chunk& c) {
+  const auto kernel = [&](const chunk& c) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       if constexpr (std::is_invocable_v<const F&, decltype(X::view_of(x))...>)
         f(X::view_of(c.operands[I])...);
@@ -50,7 +39,9 @@ void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
         f(c.first_row, X::view_of(c.operands[I])...);
     }
     (std::make_index_sequence<sizeof...(X)>());
-  });
+  };
+  if (auto* const far = far_of(q)) return far->by_rows(q, operands, kernel);
+  kernel({.operands = operands.data()});
 }
 
 /// Rows of a pattern, or all of it.

@@ -46,7 +46,10 @@ template <class T, class Device>
 void row_product(const device_queue<Device>& q, input_view<T> x, input_view<T> w,
                  const std::type_identity_t<spmm_epilogue<T>>& e, matrix_view<T> y) {
   if (const auto* const ordered = ordered_products_of<T>(q)) return ordered->multiply(q, x, w, false, e, y);
-  chunked::gemm_bias_relu(q, x, w, e.bias, e.relu, e.beta, y, e.drop);
+  const auto block = [&](local_index first, auto rows, auto to) {
+    gemm_bias_relu(q, rows, w, e.bias, e.relu, e.beta, to, e.drop.from_row(first));
+  };
+  by_rows(q, block, reads(x), result(y, e.beta));
 }
 /// As above, for all rows of a sparse block.
 template <class T, class Device>

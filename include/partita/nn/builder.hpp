@@ -13,7 +13,6 @@
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/base/random.hpp"
 #include "partita/nn/graph_product.hpp"
-#include "partita/nn/input_product.hpp"
 #include "partita/nn/parameters.hpp"
 #include "partita/nn/recomputation.hpp"
 #include "partita/nn/recorded_plans.hpp"

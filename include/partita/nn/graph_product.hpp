@@ -4,11 +4,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/algebra/operand.hpp"
 #include "partita/algebra/spmm.hpp"
 
 namespace partita::nn {
@@ -127,5 +129,38 @@ class planned_products {
 };
 
 }  // namespace detail
+
+/// Y = f(X), X the input of a layer (n x f, n x f). Collective over the mesh. What travels: that of f, in the
+/// first call with a constant X, in every call with others.
+template <class T, class Device>
+class input_product {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+  using operand = algebra::operand<T, Device>;
+
+  /// `y`: where f(X) is put.
+  explicit input_product(matrix y) : y_(std::move(y)) {}
+
+  /// f(x), with f(const matrix& x, matrix& y); where f is a product with A, also of column slices.
+  template <class F>
+  const operand& operator()(const operand& x, F&& f) {
+    if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
+      if (auto* const slices = x.slices()) return last_.emplace(slices->aggregated());
+    if (!(x.constant() && constant_)) f(dense_input_(x), y_);
+    if (x.constant()) dense_input_.release();
+    constant_ = x.constant();
+    return last_.emplace(y_);
+  }
+
+  /// What the last call gave; unless it was of column slices, as a matrix.
+  const operand& last() const { return *last_; }
+  const matrix& values() const { return y_; }
+
+ private:
+  matrix y_;
+  algebra::dense_operand<T, Device> dense_input_;
+  std::optional<operand> last_;
+  bool constant_ = false;
+};
 
 }  // namespace partita::nn

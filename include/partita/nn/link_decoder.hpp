@@ -44,15 +44,6 @@ class pair_scores {
   virtual void forward(const matrix& h, const weights& w, edges& scores) = 0;
   virtual void backward(const edges& ds, const weights& w, gradients& dw, matrix& dh) = 0;
   virtual traffic predicted() const = 0;
-
- protected:
-  /// What this rank receives in an all-reduce of `count` elements along `axes`.
-  static traffic of_sum(const mesh<Device>& m, axis_set axes, global_index count) {
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = count;
-    return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
-  }
 };
 
 /// g where h > 0, else 0.
@@ -110,7 +101,7 @@ class diagonal_scores final : public pair_scores<T, Device> {
   traffic predicted() const override {
     traffic all = come_.predicted() + go_.predicted() + sddmm_.predicted() + spmm_.predicted() +
                   transposed_.predicted();
-    if (learned_) all += above::of_sum(x_.mesh(), layout_.used(), x_.shape().cols);
+    if (learned_) all += x_.mesh().all_reduced(layout_.used(), x_.shape().cols);
     return all;
   }
 
@@ -177,7 +168,7 @@ class mlp_scores final : public pair_scores<T, Device> {
     traffic all = from_targets_.predicted() + from_sources_.predicted() + to_targets_.predicted() +
                   to_sources_.predicted();
     for (const global_index count : {k * k, k, k, global_index{1}})
-      all += above::of_sum(pairs.mesh(), pairs.layout().used(), count);
+      all += pairs.mesh().all_reduced(pairs.layout().used(), count);
     return all;
   }
 

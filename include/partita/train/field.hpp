@@ -109,13 +109,14 @@ field_value at(training_options& o) {
     return place_of(o.*Member);
 }
 
-/// Whether the whole text is a finite number of at least this, which `to` then is.
+/// Whether the whole text is a finite number in these bounds, which `to` then is.
 template <class N>
-bool parse_number(std::string_view text, N& to, double least) {
+bool parse_number(std::string_view text, N& to, double least, double most = HUGE_VAL) {
   N value{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool good = status == std::errc{} && end == text.data() + text.size() &&
-                    std::isfinite(static_cast<double>(value)) && static_cast<double>(value) >= least;
+                    std::isfinite(static_cast<double>(value)) && static_cast<double>(value) >= least &&
+                    static_cast<double>(value) <= most;
   if (good) to = value;
   return good;
 }

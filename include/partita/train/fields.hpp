@@ -282,8 +282,11 @@ inline std::string text_of(const field& f, training_options o) {
 }
 
 /// The value becomes that of a text as above. Returns false, and changes nothing, where the text is none, or
-/// a number below those of the range and not 0 for "none". Local.
+/// a whole number, or one of a list, outside the range and not 0 for "none". Local.
 inline bool take(const field& f, training_options& o, std::string_view text) {
+  const auto most = [&]<class N>(N) {  // a seed may be any
+    return std::is_same_v<N, double> || std::is_same_v<N, std::uint64_t> ? HUGE_VAL : f.range.most;
+  };
   const auto read = [&]<class V>(V* value) {
     if constexpr (std::is_same_v<V, std::string>) {
       *value = text;
@@ -301,12 +304,13 @@ inline bool take(const field& f, training_options& o, std::string_view text) {
     } else if constexpr (std::is_same_v<V, double>) {
       return detail::parse_number(text, *value, -detail::table::largest);
     } else if constexpr (std::is_arithmetic_v<V>) {
-      return detail::parse_number(text, *value, f.range.or_none ? 0 : f.range.least);
+      return detail::parse_number(text, *value, f.range.or_none ? 0 : f.range.least, most(*value));
     } else {
       V found;
       for (bool more = !text.empty(); more;) {
         const std::size_t comma = text.find(',');
-        if (!detail::parse_number(text.substr(0, comma), found.emplace_back(), f.range.least)) return false;
+        auto& number = found.emplace_back();
+        if (!detail::parse_number(text.substr(0, comma), number, f.range.least, most(number))) return false;
         more = comma != text.npos;
         if (more) text.remove_prefix(comma + 1);
       }

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "partita/sampling/block_operator.hpp"
+#include "partita/graph/propagation_matrices.hpp"
 #include "partita/train/model_outline.hpp"
 #include "partita/train/summary.hpp"
 
@@ -29,21 +29,6 @@ double median_seconds(const device_queue<Device>& q, const std::function<void()>
   return median(std::move(seconds));
 }
 
-/// The edges of a dataset, sorted by their targets, as a block with ones.
-template <class T>
-sampling::block<T> block_of_edges(const io::dataset& data) {
-  const local_index n = base::to_local(data.vertices, "the number of vertices");
-  sampling::block<T> b{n, n, std::vector<local_index>(static_cast<std::size_t>(n) + 1, 0),
-                       std::vector<local_index>(data.edges.size()), std::vector<T>(data.edges.size(), T(1))};
-  for (const auto& e : data.edges) ++b.offsets[static_cast<std::size_t>(e.source) + 1];
-  for (std::size_t v = 0; v + 1 < b.offsets.size(); ++v) b.offsets[v + 1] += b.offsets[v];
-  std::vector<local_index> next(b.offsets.begin(), b.offsets.end() - 1);
-  for (const auto& e : data.edges)
-    b.columns[static_cast<std::size_t>(next[static_cast<std::size_t>(e.source)]++)] =
-        static_cast<local_index>(e.target);
-  return transposed_block(b);
-}
-
 }  // namespace detail
 
 /// Seconds per multiplication with a weight of width x width and with an entry of the graph's matrix, on one
@@ -54,7 +39,8 @@ layer_rates measured_rates(const mesh<Device>& m, const io::dataset& data, globa
   std::vector<double> found(2, 0);
   if (m.rank() == 0) {
     const mesh<Device> alone(self::world(), mesh_shape{}, m.queue());
-    const auto a = block_operator(alone, detail::block_of_edges<T>(data), false);
+    const auto a = graph::propagation_matrices<T, Device>(alone, data, {}, row_1d)
+                       .matrix_for(graph::propagation_matrix::adjacency, true);
     dense<T, vertex_rows, Device> x(alone, {data.vertices, width}),
         y(alone, {data.vertices, width});                   // (n, width)
     dense<T, replicated, Device> w(alone, {width, width});  // (width, width)

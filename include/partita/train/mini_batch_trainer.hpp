@@ -82,9 +82,7 @@ class mini_batch_trainer final : public training<T, Device> {
  private:
   using iteration = batch_share<T>;
 
-  double train_epoch(epoch_report& report) override {
-    return this->timed([&] { report.loss = train_batches(static_cast<std::uint64_t>(report.epoch)); });
-  }
+  double train_epoch(epoch_report& report) override;
   std::optional<typename above::rows> learned_rows() override {
     if (!learns_input()) return {};
     return above::rows::view(mesh_, x_->layout(), x_->row_blocking(), x_->col_blocking(), x_->values());
@@ -127,7 +125,6 @@ class mini_batch_trainer final : public training<T, Device> {
     algebra::sum_host_parts(mesh_, std::span(&part, 1));
     return part;
   }
-  double train_batches(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
@@ -294,7 +291,8 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
 }
 
 template <class T, class Device>
-double mini_batch_trainer<T, Device>::train_batches(std::uint64_t epoch) {
+double mini_batch_trainer<T, Device>::train_epoch(epoch_report& report) {
+  const auto epoch = static_cast<std::uint64_t>(report.epoch);
   predicted_ = {};
   remote_rows_ = requested_rows_ = sampled_edges_ = result_.most_roots = 0;
   order_.begin(epoch);
@@ -324,7 +322,8 @@ double mini_batch_trainer<T, Device>::train_batches(std::uint64_t epoch) {
   predicted_ += static_cast<global_index>(batches) *
                     algebra::predicted_sum_of_parts<T>(mesh_, steps_.parameters().values().shape().cols) +
                 algebra::predicted_sum_of_parts<double>(mesh_, 1);
-  return of_all_ranks(loss) / weights_.of(order_.vertices());
+  report.loss = of_all_ranks(loss) / weights_.of(order_.vertices());
+  return 0;
 }
 
 template <class T, class Device>

@@ -81,8 +81,9 @@ inline double least_weights(const saved_model& m) {
     all += in * out;
     in = out;
   };
-  const bool many_heads = o.model == "gat" && o.coupling == coupling::coupled;
   const model_row* const row = find_row(o);
+  const auto reads = [&](std::string_view field) { return row != nullptr && row->reads(field); };
+  const bool side_by_side = reads("last-heads");  // heads, in all layers but the last
   if (row != nullptr && row->convolutions > 0) {
     const double h = number(o.hidden.front());
     layer(h);
@@ -91,10 +92,10 @@ inline double least_weights(const saved_model& m) {
     const bool repeated = o.layers > 0 && o.hidden.size() == 1;
     const int times = repeated ? o.layers - 1 : 1;
     for (int k = 0; k < times; ++k)
-      for (const global_index width : o.hidden) layer(number(width) * (many_heads ? o.heads : 1));
+      for (const global_index width : o.hidden) layer(number(width) * (side_by_side ? o.heads : 1));
   }
-  layer(number(m.classes) * (many_heads ? o.last_heads : 1));
-  return all + (o.model == "gat" && !many_heads ? number(o.heads) * number(m.classes) : 0);
+  layer(number(m.classes) * (side_by_side ? o.last_heads : 1));
+  return all + (reads("heads") && !side_by_side ? number(o.heads) * number(m.classes) : 0);
 }
 
 /// Throws input_error for a model that has more layers or weights than the file has tensors and elements.
@@ -165,7 +166,6 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
     if (f.kept != field_kept::by_models || (optional && !from.has(key))) continue;
     from.require(take(f, m.options, from.text(key)), key);
   }
-  from.require(m.options.hops <= most_hops, "hops");
   m.features = from.number("features", 0);
   m.classes = from.number("classes", 1);
   m.precision = from.text("precision");

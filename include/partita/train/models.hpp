@@ -220,14 +220,16 @@ const named_model<T, Device>& find_model(const training_options& options) {
 }
 
 /// The model named by `options` over the graph of `data`, under the policy. Collective over the mesh, with
-/// the same data on every rank. What travels: see distribute. Throws error for an unknown model, or a variant
-/// that it does not have.
+/// the same data on every rank. One that is not `trained` has a matrix without a transpose, unless its plans
+/// read that. What travels: see distribute. Throws error for an unknown model, or a variant that it does not
+/// have.
 template <class T, class Device>
 nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
-                                const training_options& options, const policy& p) {
+                                const training_options& options, const policy& p, bool trained = true) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
+  const bool one_way = !trained && !is_pattern(named.multiplies_with);  // attention and messages read A^T
   const auto a =
-      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
+      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 

@@ -54,19 +54,13 @@ class pipeline_trainer final : public training<T, Device> {
     const comm::task_scope at(link_->task({"epoch ", number}));
     return above::epoch(number);
   }
-  /// One training step; returns the loss before the update, in the last stage, 0 in others.
-  double step(int number) {
-    const double found = gradients(number);
-    update(number);
-    return found;
-  }
 
   /// The parameters of this rank's stage, and its layers [first, last) of the model.
   nn::parameters<T, Device>& parameters() override { return stage_->parameters(); }
   const stage_place& place() const { return stage_->place(); }
   int stage() const { return link_->stage(); }
   const communicator& world() const { return mesh_.world(); }
-  /// The gradients of a step, without the update; returns as step does.
+  /// The gradients of a step, without the update; returns as step does, 0 in other stages.
   double gradients(int number) {
     const double found = forward_backward(number);
     const comm::phase_scope phase(mesh_.ledger(), "backward");
@@ -121,7 +115,6 @@ class pipeline_trainer final : public training<T, Device> {
   double exactly(const pass& p, bool refreshes, std::string_view forward, std::string_view backward);
   void run_exactly(int number);
   pipeline_comparison compare(int number, double loss);
-  void update(int number);
   double train_epoch(epoch_report& report) override;
   void share(epoch_report& report, double mine) override {
     idle_ += report.seconds - (mine - link_->taken_idle());
@@ -260,12 +253,6 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
       [&] { return all.forward_output(); });
 }
 
-template <class T, class Device>
-void pipeline_trainer<T, Device>::update(int number) {
-  this->move_parameters();
-  stage_->end_epoch(static_cast<std::uint64_t>(number));
-}
-
 /// Forward and backward without history; returns the loss as step does.
 template <class T, class Device>
 double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes, std::string_view forward,
@@ -316,14 +303,24 @@ template <class T, class Device>
 double pipeline_trainer<T, Device>::train_epoch(epoch_report& report) {
   const int number = report.epoch;
   const bool compared = epochs_.compares(number);
+  double aside = 0;
   if (compared || epochs_.refreshes()) {
     const comm::phase_scope phase(mesh_.ledger(), "evaluation");
+    const auto begin = above::clock::now();
     run_exactly(number);
+    aside = this->seconds_since(begin);
   }
   link_->taken_idle();
-  const double seconds = this->timed([&] { report.loss = gradients(number); });
-  if (compared) report.comparison = compare(number, report.loss);
-  return seconds + this->timed([&] { update(number); });
+  report.loss = gradients(number);
+  if (compared) {
+    mesh_.queue().synchronize();
+    const auto begin = above::clock::now();
+    report.comparison = compare(number, report.loss);
+    aside += this->seconds_since(begin);
+  }
+  this->move_parameters();
+  stage_->end_epoch(static_cast<std::uint64_t>(number));
+  return aside;
 }
 
 /// What the last stage finds of the current model, on every rank.

@@ -19,7 +19,9 @@ class predictor {
   /// Uses those options that say what the model computes, and the classes, edges and features of the data.
   /// What travels: see distribute. Throws error for an unknown model, or a variant that it does not have, and
   /// input_error for data without features where the model learned no embedding.
-  predictor(const mesh<Device>& m, const io::dataset& data, const training_options& options, const policy& p);
+  predictor(const mesh<Device>& m, const io::dataset& data, const training_options& options, const policy& p)
+      : model_(make_model<T>(m, data, options, p, false)),
+        features_(m, data, options, model_.row_blocking()) {}
 
   nn::parameters<T, Device>& parameters() { return model_.parameters(); }
   /// The embedding X (n x w); null where the data's features are the input.
@@ -35,27 +37,8 @@ class predictor {
   const matrix* hidden() const { return model_.hidden(); }
 
  private:
-  static nn::model<T, Device> made(const mesh<Device>& m, const io::dataset& data,
-                                   const training_options& options, const policy& p);
-
   nn::model<T, Device> model_;
   feature_matrix<T, Device> features_;
 };
-
-template <class T, class Device>
-predictor<T, Device>::predictor(const mesh<Device>& m, const io::dataset& data,
-                                const training_options& options, const policy& p)
-    : model_(made(m, data, options, p)), features_(m, data, options, model_.row_blocking()) {}
-
-/// Attention and messages read the transpose in the plans of its gradients; other models need none.
-template <class T, class Device>
-model<T, Device> predictor<T, Device>::made(const mesh<Device>& m, const io::dataset& data,
-                                            const training_options& options, const policy& p) {
-  const named_model<T, Device>& named = find_model<T, Device>(options);
-  const bool one_way = !is_pattern(named.multiplies_with);
-  const auto a =
-      graph::propagation_matrices<T, Device>(m, data, options, p).matrix_for(named.multiplies_with, one_way);
-  return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
-}
 
 }  // namespace partita::nn

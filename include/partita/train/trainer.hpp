@@ -45,10 +45,6 @@ class trainer : public training<T, Device> {
                                       " classes, the logits of the model have ", model_.width(), " columns"});
   }
 
-  /// One training step; returns the loss before the update. What travels: the model's forward and backward
-  /// pass, one all-reduce of all gradients, one of the loss. May return before the device has finished.
-  double step(int number);
-
   nn::model<T, Device>& model() { return model_; }
   const nn::model<T, Device>& model() const { return model_; }
   nn::parameters<T, Device>& parameters() override { return model_.parameters(); }
@@ -103,9 +99,8 @@ class trainer : public training<T, Device> {
   virtual void add_gradients() {}
 
  private:
-  double train_epoch(epoch_report& report) override {
-    return this->timed([&] { report.loss = step(report.epoch); });
-  }
+  /// What travels: the model's forward and backward pass, one all-reduce of all gradients, one of the loss.
+  double train_epoch(epoch_report& report) override;
   std::optional<typename above::rows> learned_rows() override {
     auto* const x = embedding();
     if (x == nullptr) return {};
@@ -121,14 +116,13 @@ class trainer : public training<T, Device> {
 };
 
 template <class T, class Device>
-double trainer<T, Device>::step(int number) {
-  double loss = 0;
+double trainer<T, Device>::train_epoch(epoch_report& report) {
   {
     const comm::phase_scope phase(mesh_.ledger(), "forward");
-    const auto& logits =
-        model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
-    const std::optional<double> of_pairs = loss_of_pairs(number, logits, gradient_);
-    loss = of_pairs ? *of_pairs : objective_.loss(logits, gradient_);
+    const auto& logits = model_.forward(
+        features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(report.epoch)});
+    const std::optional<double> of_pairs = loss_of_pairs(report.epoch, logits, gradient_);
+    report.loss = of_pairs ? *of_pairs : objective_.loss(logits, gradient_);
   }
   auto* const x = embedding();
   if (x != nullptr && !embedding_gradient_)
@@ -140,7 +134,7 @@ double trainer<T, Device>::step(int number) {
   }
   this->move_parameters();
   if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
-  return loss;
+  return 0;
 }
 
 template <class T, class Device>

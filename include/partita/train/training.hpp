@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +44,13 @@ class training {
   /// first, in their order. What travels: the blocks of an embedding and its moments, to the first rank; the
   /// parameters and moments of stages, between these.
   training_state<T> state();
+  /// The training steps of an epoch alone, with the learning rate of the last; returns the loss before the
+  /// update, of stages in the last one. May return before the device has finished.
+  double step(int number) {
+    epoch_report report{.epoch = number};
+    (void)train_epoch(report);
+    return report.loss;
+  }
   /// Goes on from the state of the first rank; steps are counted from there. What travels: that state, of an
   /// embedding each rank's block. Throws error, on the first rank, for the state of another model.
   void restore(training_state<T> from) { go_on(from); }
@@ -90,7 +96,7 @@ class training {
   }
 
   /// The steps of an epoch; in the report the loss before the update, if only on the rank that has it.
-  /// Returns the seconds that they took.
+  /// Returns the seconds that it spent on something else.
   virtual double train_epoch(epoch_report& report) = 0;
   /// Makes the report that of every rank, who waited for so many seconds.
   virtual void share(epoch_report&, double) {}
@@ -119,13 +125,11 @@ class training {
     if (options_.clip > 0) clip_gradients(parameters(), options_.clip, norm_of_gradients());
     optimizer_.step(parameters());
   }
-  /// Seconds that the work takes.
-  template <class Work>
-  double timed(Work work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
+  using clock = std::chrono::steady_clock;
+  /// Seconds until what has been called is done.
+  double seconds_since(clock::time_point begin) {
     mesh_.queue().synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return std::chrono::duration<double>(clock::now() - begin).count();
   }
 
   mesh<Device> mesh_;
@@ -299,10 +303,10 @@ template <class T, class Device>
 epoch_report training<T, Device>::epoch(int number) {
   optimizer_.set_rate(rate_.now());
   embedding_optimizer_.set_rate(rate_.now());
-  constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  epoch_report report{
-      .epoch = number, .train_accuracy = none, .validation_accuracy = none, .test_accuracy = none};
-  const double mine = train_epoch(report);
+  epoch_report report{.epoch = number};
+  report.set_scores({detail::no_score, detail::no_score, detail::no_score});
+  const clock::time_point begin = clock::now();
+  const double aside = train_epoch(report), mine = seconds_since(begin) - aside;
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
   share(report, mine);
