@@ -33,7 +33,7 @@ partita_add_test(partition/metis BACKENDS metis)
 partita_add_test(local/mdspan BACKENDS cuda)
 partita_add_tests(npz_tests TESTS io/dataset io/dataset_on_ranks io/label_numbers io/npz io/typed_reader BACKENDS npz)
 partita_add_tests(json_tests TESTS io/safetensors io/checkpoint_folder BACKENDS json)
-partita_add_tests(zlib_tests TESTS io/gzip io/ogb BACKENDS zlib)
+partita_add_tests(zlib_tests TESTS io/gzip io/ogb io/ogb_types BACKENDS zlib)
 partita_add_test(io/dlpack BACKENDS dlpack)
 partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
 
