@@ -2,6 +2,8 @@
 #pragma once
 // A graph of three types of vertices, in memory and as a directory.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
