@@ -114,7 +114,8 @@ class ogb_reader {
 
   /// Both ways the same.
   void read_edge_features(inverse_edges inverse) {
-    const global_index all = std::ssize(data_.edges), count = inverse == inverse_edges::added ? all / 2 : all;
+    const auto all = static_cast<global_index>(data_.edges.size()),
+               count = inverse == inverse_edges::added ? all / 2 : all;
     data_.edge_features = features("raw/edge-feat.csv.gz", count, "edge");
     if (data_.edge_features.rows == 0 || inverse == inverse_edges::omitted) return;
     std::vector<global_index> both(data_.edges.size());
