@@ -7,6 +7,7 @@
 #include "partita/compiled/host.hpp"
 #include "partita/train/policy_cost.hpp"
 #include "support/datasets.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
 #include "support/typed_vertices.hpp"
 
