@@ -3,8 +3,10 @@
 /// A graph, or a sparse matrix, between two files.
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +16,7 @@
 #include "partita/io/labelled_graph.hpp"
 
 /// What a file is, by its name or by what a folder has.
-enum class format { matrix_market, edges, packed_edges, metis, npz, npy, folder, ogb, blocked };
+enum class format { matrix_market, edges, packed_edges, metis, npz, npy, folder, ogb, ogb_types, blocked };
 
 /// The entry (u, v) of the matrix is the weight of the edge u -> v.
 struct graph {
@@ -90,6 +92,18 @@ enum class isolated_vertices { added, refused, left_out };
 /// Throws input_error with file and line.
 void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolated, const std::string& source,
                   const std::string& folder, int threads, const std::function<void(const std::string&)>& say);
+
+void write_edges(const std::filesystem::path& path, std::span<const partita::io::edge> edges);
+
+/// Features, labels and the split, into a folder that is there; or count.npy, if `counted` and there are no
+/// features.
+void write_vertices(const std::filesystem::path& dir, const partita::io::dataset& data, bool counted = false);
+
+/// Makes a data directory of several types of vertices of such an OGB folder, one type and one relation at a
+/// time. Calls say(line) for each. Throws input_error where the directory has files already.
+void convert_types(const std::string& in, const std::string& out, int threads,
+                   std::optional<std::size_t> unpack_limit,
+                   const std::function<void(const std::string&)>& say);
 
 /// Writes the graph, and then beside it the ids of its vertices where the format numbers them anew; files of
 /// a folder besides edges are those of `source`, if that is a folder. What the output or the folder had

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "../ranks/arrangement.hpp"
@@ -44,7 +46,8 @@ command parse_command(int argc, char** argv) {
       "  a folder   a data directory of train: edges.npy, edge_weight.npy; features, labels\n"
       "             and split of CSV tables, another folder or an OGB folder, which are lost\n"
       "             elsewhere\n"
-      "An OGB folder, which has raw/, is read only. Edge lists lose vertices without edges, .npy\n"
+      "An OGB folder, which has raw/, is read only; of several types of vertices, it becomes a\n"
+      "folder of several types. Edge lists lose vertices without edges, .npy\n"
       "and a folder without labels those after the last edge's. Where ids in an edge list have\n"
       "gaps, they are kept in NAME.ids.npy beside the output, or in its folder. What an output\n"
       "had before and does not have now (ids, weights, features, labels, split) is removed.",
@@ -104,8 +107,20 @@ void check_tables(const command& c, format from, format to) {
   if (to != format::folder)
     throw usage_error("--features, --labels and --split are for a folder, which " + c.out + " is not");
   if (!c.tables.split.empty() && c.tables.labels.empty()) throw usage_error("--split goes with --labels");
-  if (from == format::ogb || has_vertex_files(c.in))
+  if (from == format::ogb || from == format::ogb_types || has_vertex_files(c.in))
     throw partita::input_error(c.in + ": has features, labels or a split of its own");
+}
+
+/// Of several types of vertices, files become files.
+void check_types(const command& c, format to) {
+  std::error_code status;
+  if (to != format::folder || std::filesystem::exists(c.out, status))
+    throw partita::input_error(c.in + ": has several types of vertices, which need a new folder, and " +
+                               c.out + (to == format::folder ? " is there" : " is none"));
+  if (const changes& w = c.wanted; w.undirected || w.simple || w.unweighted || w.largest_component)
+    throw partita::input_error(c.in +
+                               ": has several types of vertices, whose edges are kept as they are; train "
+                               "--inverse-relations adds inverse ones");
 }
 
 /// A matrix and METIS's graph say how many vertices there are; edges do not.
@@ -120,6 +135,7 @@ void convert(const command& c) {
   const double most = c.memory ? bytes_of("--memory", *c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
   if (c.tables.any()) check_tables(c, from, to);
+  if (from == format::ogb_types) check_types(c, to);
   if (c.wanted.edge_features && (from != format::edges || to != format::folder))
     throw usage_error("--edge-features is for a .csv of edges that becomes a folder");
   need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
@@ -130,8 +146,9 @@ void convert(const command& c) {
   std::printf("%s: up to %lld entries, which take up to %s of memory\n", c.in.c_str(),
               static_cast<long long>(n.entries), in_words(n.bytes).c_str());
   std::fflush(stdout);
-  graph g = read_graph(c.in, from, c.wanted, c.threads, c.unpack_limit);
   const auto say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  if (from == format::ogb_types) return convert_types(c.in, c.out, c.threads, c.unpack_limit, say);
+  graph g = read_graph(c.in, from, c.wanted, c.threads, c.unpack_limit);
   if (c.tables.any()) add_vertices(g, c.tables, isolated(c, from), c.in, c.out, c.threads, say);
   const std::size_t entries = g.edges.size();
   const partita::matrix_shape shape = write_graph(c.out, to, std::move(g), c.in, c.parts, say);

@@ -22,6 +22,7 @@
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/metis_lines.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/ogb_types.hpp"
 #include "partita/io/text_ranges.hpp"
 #include "partita/io/unpacked_size.hpp"
 
@@ -139,8 +140,13 @@ void require_memory_for_rows(partita::matrix_shape shape) {
 
 format format_of(const std::string& path, bool is_input) {
   std::error_code status;
-  if (is_input && fs::is_directory(path, status))
-    return fs::exists(fs::path(path) / "raw", status) ? format::ogb : format::folder;
+  if (is_input && fs::is_directory(path, status)) {
+    if (fs::is_directory(fs::path(path) / "vertices", status))
+      throw partita::input_error(path + ": has several types of vertices; train reads it as it is");
+    return !fs::exists(fs::path(path) / "raw", status) ? format::folder
+           : io::ogb_types::are_in(path)               ? format::ogb_types
+                                                       : format::ogb;
+  }
   const auto ends = [&](const char* ending) { return path.ends_with(ending); };
   if (ends(".mtx")) return format::matrix_market;
   if (ends(".txt") || (is_input && ends(".csv"))) return format::edges;
@@ -251,11 +257,12 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
       break;
     }
     case format::ogb:
-      for (const fs::directory_entry& file : fs::directory_iterator(fs::path(in) / "raw")) {
+    case format::ogb_types:
+      for (const fs::directory_entry& file : fs::recursive_directory_iterator(fs::path(in) / "raw")) {
         if (file.path().extension() != ".gz") continue;
         const text_size size = unpacked_size(file.path(), unpack_limit);
         text = std::max(text, size.bytes);
-        if (file.path().filename() == "edge.csv.gz") entries = size.lines;
+        if (file.path().filename() == "edge.csv.gz") entries += size.lines;
       }
       text *= 8;  // a number of 4 bytes for two of text, in several copies
       break;

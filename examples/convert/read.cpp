@@ -171,6 +171,8 @@ graph read_as(const std::string& path, format from, io::further_columns further,
       return from_folder(path);
     case format::ogb:
       return from_ogb(path, threads, unpack_limit);
+    case format::ogb_types:
+      break;
   }
   return {};
 }

@@ -113,27 +113,6 @@ void write_list(const std::string& path, graph g, bool packed) {
   });
 }
 
-void write_edges(const fs::path& path, const graph& g) {
-  static_assert(sizeof(io::edge) == 2 * sizeof(std::int64_t));
-  write_array(path, {static_cast<global_index>(g.edges.size()), 2},
-              std::span(reinterpret_cast<const std::int64_t*>(g.edges.data()), 2 * g.edges.size()));
-}
-
-void write_vertices(const fs::path& dir, const io::dataset& data) {
-  const global_index n = data.vertices;
-  if (data.features > 0) {
-    std::vector<float> values(static_cast<std::size_t>(n * data.features));  // (n, f)
-    for (global_index v = 0; v < n; ++v)
-      data.vertex_features.fill_row(v, std::span(values).subspan(static_cast<std::size_t>(v * data.features),
-                                                                 static_cast<std::size_t>(data.features)));
-    write_array(dir / "features.npy", {n, data.features}, values);
-  }
-  if (!data.label_matrix.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.label_matrix);
-  if (!data.values.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.values);
-  if (!data.labels.empty()) write_array(dir / "labels.npy", {n}, data.labels);
-  if (!data.split.empty()) write_array(dir / "split.npy", {n}, data.split);
-}
-
 /// In the precision of the table.
 void write_edge_features(const fs::path& path, const io::feature_table& table) {
   const auto write = [&]<class T>(T) {
@@ -205,7 +184,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
                         ", only finite numbers that are not negative");
   create_folder(dir);
   const bool in_place = is_same_folder(source, dir);
-  write_edges(dir / "edges.npy", g);
+  write_edges(dir / "edges.npy", g.edges);
   if (!g.weights.empty())
     write_array(dir / "edge_weight.npy", {static_cast<global_index>(g.weights.size())}, g.weights);
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
@@ -296,17 +275,40 @@ void write_as(const std::string& path, format to, graph g, const std::string& so
     case format::npz:
       return write_npz(path, std::move(g));
     case format::npy:
-      return write_edges(path, g);
+      return write_edges(path, g.edges);
     case format::folder:
       return write_folder(path, g, source, say);
     case format::blocked:
       return write_blocks(path, std::move(g), parts);
     case format::ogb:
+    case format::ogb_types:
       break;
   }
 }
 
 }  // namespace
+
+void write_edges(const fs::path& path, std::span<const io::edge> edges) {
+  static_assert(sizeof(io::edge) == 2 * sizeof(std::int64_t));
+  write_array(path, {std::ssize(edges), 2},
+              std::span(reinterpret_cast<const std::int64_t*>(edges.data()), 2 * edges.size()));
+}
+
+void write_vertices(const fs::path& dir, const io::dataset& data, bool counted) {
+  const global_index n = data.vertices;
+  if (counted && data.features == 0) write_array(dir / "count.npy", {}, std::vector<std::int64_t>{n});
+  if (data.features > 0) {
+    std::vector<float> values(static_cast<std::size_t>(n * data.features));  // (n, f)
+    for (global_index v = 0; v < n; ++v)
+      data.vertex_features.fill_row(v, std::span(values).subspan(static_cast<std::size_t>(v * data.features),
+                                                                 static_cast<std::size_t>(data.features)));
+    write_array(dir / "features.npy", {n, data.features}, values);
+  }
+  if (!data.label_matrix.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.label_matrix);
+  if (!data.values.empty()) write_array(dir / "labels.npy", {n, data.classes}, data.values);
+  if (!data.labels.empty()) write_array(dir / "labels.npy", {n}, data.labels);
+  if (!data.split.empty()) write_array(dir / "split.npy", {n}, data.split);
+}
 
 bool has_vertex_files(const std::string& path) {
   std::error_code status;

@@ -7,7 +7,9 @@
 
 #include "partita/algebra/reproducible.hpp"
 #include "partita/compiled/host.hpp"
+#include "partita/graph/features.hpp"
 #include "support/layers.hpp"
+#include "support/typed_vertices.hpp"
 
 namespace test_rgcn {
 
@@ -56,6 +58,55 @@ TEST_CASE("every order gives the same, with gradients, on every policy") {
           check_gradients(b, std::move(layer), h);
       }
     });
+}
+
+/// x_u W, with the rows of W (f x out) that u's type has, or the row of u where the type has no features.
+std::vector<double> projected(const typed_vertices& types, global_index u, std::span<const double> w) {
+  const auto [first, columns] = u < types.authors                  ? std::pair(0, 2)
+                                : u < types.authors + types.papers ? std::pair(2, 3)
+                                                                   : std::pair(0, 0);
+  std::vector<double> sum(out, 0);
+  const global_index look_up = 5 + u - types.authors - types.papers;
+  for (global_index c = 0; c < out; ++c) {
+    if (columns == 0) sum[c] = w[static_cast<std::size_t>(look_up * out + c)];
+    for (global_index j = first; j < first + columns; ++j)
+      sum[c] += static_cast<double>(types.feature(u, j)) * w[static_cast<std::size_t>(j * out + c)];
+  }
+  return sum;
+}
+
+TEST_CASE("blocks of features are a projection for each type, and an embedding where it has no features") {
+  const typed_vertices types;
+  const io::dataset data = types.graph();
+  const auto block = static_cast<std::size_t>(data.features * out);
+  for (const auto& [ranks, p] : {std::pair(1, row_1d), std::pair(3, row_1d), std::pair(4, grid_2d)})
+    for (const relation_order order : {relation_order::aggregate_first, relation_order::transform_first})
+      with_mesh(default_mesh(p, ranks), [&](const host_mesh& m) {
+        const auto a = relations_of(m, p, data);
+        const blocking& rows = a.like().row_blocking();
+        const host_builder b(m, rows, {.seed = 5, .sparse_input = true});
+        auto layer = nn::rgcn_conv(a, data.features, out, b, {}, order);
+        const auto h = graph::sparse_features_of<double>(m, data, true, rows, graph::vertices_here(m, rows));
+        rows_matrix z = b.rows(out);
+        layer.forward(h, z, {});
+        const std::vector<double> parameters = collect(b.parameters()->values());  // Wself, W, b
+        const auto weights = [&](std::size_t k) { return std::span(parameters).subspan(k * block, block); };
+        std::vector<double> expected;
+        for (global_index v = 0; v < n; ++v)
+          for (const double x : projected(types, v, weights(0))) expected.push_back(x);
+        std::vector<double> in_edges(relations * n, 0);
+        const auto count = [&](std::size_t e) -> double& {
+          return in_edges[static_cast<std::size_t>(data.edge_types[e] * n + data.edges[e].target)];
+        };
+        for (std::size_t e = 0; e < data.edges.size(); ++e) ++count(e);
+        for (std::size_t e = 0; e < data.edges.size(); ++e) {
+          const auto message = projected(types, data.edges[e].source,
+                                         weights(static_cast<std::size_t>(1 + data.edge_types[e])));
+          for (std::size_t c = 0; c < out; ++c)
+            expected[static_cast<std::size_t>(data.edges[e].target * out) + c] += message[c] / count(e);
+        }
+        CHECK(largest_difference(collect(z), expected) < 1e-14);
+      });
 }
 
 /// Rows of H that are another rank's and that this one reads under relation r, or under any (-1).

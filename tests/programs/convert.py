@@ -194,6 +194,30 @@ class Formats:
         self.convert(self.path("d"), self.path("e"))
         assert numpy.load(os.path.join(self.path("e"), "features.npy")).tolist() == load("features.npy").tolist()
 
+    def ogb_types(self):
+        """Several types of vertices become a folder that train takes."""
+        files = {"num-node-dict": "author,paper,topic\n3,4,2\n", "triplet-type-list": "paper,of,topic\nauthor,writes,paper\n", "node-feat/paper/node-feat": "0.5,1\n2,3\n4,5\n6,7\n",
+                 "node-label/paper/node-label": "1\n0\n0\n1\n", "relations/author___writes___paper/edge": "0,1\n2,3\n1,0\n", "relations/author___writes___paper/num-edge-list": "3\n",
+                 "relations/paper___of___topic/edge": "3,1\n", "relations/paper___of___topic/num-edge-list": "1\n"}
+        splits = {"../split/time/paper/train": "0\n1\n", "../split/time/paper/valid": "3\n", "../split/time/paper/test": "2\n"}
+        for name, text in (files | splits).items():
+            os.makedirs(os.path.dirname(self.path("mag/raw/" + name)), exist_ok=True)
+            self.write(f"mag/raw/{name}.csv.gz", gzip.compress(text.encode()))
+        out = self.path("types")
+        load = lambda name: numpy.load(os.path.join(out, name)).tolist()
+        self.refused(1, "mag: has several types of vertices, which need a new folder, and .*mag.npz is none", self.path("mag"), self.path("mag.npz"))
+        self.refused(1, "whose edges are kept as they are; train --inverse-relations", self.path("mag"), out, "--undirected")
+        self.refused(1, "of its own", self.path("mag"), out, "--features", self.write("f.csv", "1\n"))
+        assert "types/vertices/paper: 4 vertices, 2 features, labels and split" in self.convert(self.path("mag"), out)
+        assert load("vertices/author/count.npy") == 3 and load("vertices/paper/features.npy") == [[0.5, 1], [2, 3], [4, 5], [6, 7]]
+        assert load("vertices/paper/labels.npy") == [1, 0, 0, 1] and load("vertices/paper/split.npy") == [1, 1, 3, 2]
+        assert load("edges/author-writes-paper.npy") == [[0, 1], [2, 3], [1, 0]] and load("edges/paper-of-topic.npy") == [[3, 1]]
+        self.refused(1, "types is there", self.path("mag"), out)
+        self.refused(1, "types: has several types of vertices; train reads it as it is", out, self.path("short"))
+        if self.train:
+            ran = subprocess.run([self.train, "--data", out, "--model", "rgcn", "--inverse-relations", "--epochs", "2", "--ranks", "2"], capture_output=True, text=True, check=True, timeout=60)
+            assert "vertices are 0 to 2 author, 3 to 6 paper, 7 to 8 topic; relations are 0 author-writes-paper, 1 paper-of-topic" in ran.stderr, ran
+
     def tables(self):
         """CSV tables make a folder that train takes."""
         gaps, path = self.write("v.txt", "30 1412\n3 30\n1412 7\n"), self.path("v")
@@ -410,7 +434,7 @@ def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")
 

@@ -7,7 +7,9 @@
 #include "partita/compiled/host.hpp"
 #include "partita/train/policy_cost.hpp"
 #include "support/datasets.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
+#include "support/typed_vertices.hpp"
 
 namespace test_edge_models {
 
@@ -71,6 +73,31 @@ TEST_CASE("the loss falls, and words are as predicted") {
         CHECK(run.epochs.back().loss < run.epochs.front().loss);
       });
     }
+}
+
+TEST_CASE("models of relations train on several types of vertices, with the same losses on any mesh") {
+  const io::dataset d = typed_vertices().graph();
+  for (const char* model : {"rgcn", "rgat"}) {
+    nn::training_options o;
+    o.model = model;
+    o.hidden = {8};
+    o.heads = 2;
+    o.layers = 2;
+    o.epochs = 20;
+    o.inverse_relations = true;
+    std::vector<double> expected;
+    for (const auto& [ranks, p] : {std::pair(1, row_1d), std::pair(3, row_1d), std::pair(4, grid_2d)})
+      on_threads(ranks, [&](const communicator& world) {
+        const host_mesh m(world, default_mesh(p, world.size()));
+        const nn::training_result run = nn::train_model<double>(m, d, o, p);
+        if (world.rank() != 0) return;
+        std::vector<double> losses;
+        for (const nn::epoch_report& e : run.epochs) losses.push_back(e.loss);
+        if (expected.empty()) expected = losses;
+        CHECK(losses.back() < 0.8 * losses.front());
+        CHECK(largest_difference(losses, expected) < 1e-12);
+      });
+  }
 }
 
 TEST_CASE("stages, mini-batches and rounded operands are refused by name") {

@@ -2,369 +2,18 @@
 #pragma once
 /// Reads a dataset directory: the edges, features, labels and split of one graph. Needs libzip and POSIX.
 
-#include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <string>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 #include "partita/base/index.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/io/features.hpp"
-#include "partita/io/label_numbers.hpp"
+#include "partita/io/dataset_reader.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/io/mapped_features.hpp"
-#include "partita/io/mapped_npy.hpp"
-#include "partita/io/npy.hpp"
-#include "partita/io/npz.hpp"
-#include "partita/local/parallel.hpp"
+#include "partita/io/typed_reader.hpp"
 
 namespace partita::io {
-
-namespace detail {
-
-/// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
-/// Where they are left out, labels do, or the rows of an embedding.
-class dataset_reader {
- public:
-  dataset_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
-                 global_index vertices, const comm::progress& observe,
-                 std::optional<std::size_t> unpack_limit, std::optional<task> asked)
-      : dir_(dir),
-        wanted_(wanted),
-        world_(world),
-        threads_(threads),
-        observe_(observe),
-        unpack_limit_(unpack_limit),
-        asked_(asked) {
-    data_.vertices = vertices;
-  }
-
-  dataset read() {
-    std::error_code status;
-    if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
-    const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
-    data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
-    const bool with_features =
-        wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
-    const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
-    for (const char* edges : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy"})
-      bytes_ += size_of(edges);
-    if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
-    if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
-    if (with_features) read_features();
-    if (with_labels) {
-      read_labels();
-      read_split();
-      if (data_.task == task::classes) check_labels();
-    }
-    read_edges();
-    read_edge_weights();
-    read_edge_features();
-    read_edge_types();
-    if (observe_) observe_(bytes_, bytes_);
-    return std::move(data_);
-  }
-
- private:
-  bool trains() const {
-    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
-  }
-  std::filesystem::path file(const std::string& name) const { return dir_ / name; }
-
-  /// Whether there is anything of that name: a link that leads nowhere is no file left out.
-  bool has(const char* name) const {
-    std::error_code status;
-    return std::filesystem::symlink_status(file(name), status).type() !=
-           std::filesystem::file_type::not_found;
-  }
-
-  /// 0 if there is no such file.
-  global_index size_of(const char* name) const {
-    std::error_code status;
-    const std::uintmax_t bytes = std::filesystem::file_size(file(name), status);
-    return status ? 0 : static_cast<global_index>(bytes);
-  }
-
-  /// What is checked from now on are the rows of this file.
-  void begin_file(const char* name) {
-    before_ += size_;
-    size_ = size_of(name);
-  }
-  void tell(double part_of_file) {
-    if (!observe_) return;
-    told_ = std::max(told_, before_ + static_cast<global_index>(static_cast<double>(size_) * part_of_file));
-    observe_(std::min(told_, bytes_), bytes_);
-  }
-
-  static std::string number(global_index value) { return std::to_string(value); }
-
-  void check_length(const std::string& name, global_index found, const char* what) const {
-    if (found != data_.vertices)
-      fail(name, "expected " + number(data_.vertices) + " " + what + ", one for each row of " + counted_in_ +
-                     ", found " + number(found));
-  }
-
-  void read_features() {
-    const bool sparse = has("features_csr.npz");
-    if (!sparse && !has("features.npy")) fail(dir_.string(), "has neither features_csr.npz nor features.npy");
-    counted_in_ = sparse ? "features_csr.npz" : "features.npy";
-    begin_file(counted_in_.c_str());
-    const std::string name = file(counted_in_).string();
-    if (sparse) {
-      data_.vertex_features = read_csr_features(name, unpack_limit_);
-    } else {
-      data_.vertex_features = map_features(name, "vertex");
-    }
-    data_.vertices = data_.vertex_features.rows;
-    data_.features = data_.vertex_features.cols;
-    if (data_.vertices == 0 || data_.features == 0) fail(name, "holds no features");
-    check_finite(data_.vertex_features, "vertex", name);
-  }
-
-  /// check(begin, end) for parts of this rank's share of `count` rows, piece by piece, in each piece one for
-  /// each thread. The memory of mapped pieces is given back.
-  template <class Check>
-  void check_rows(global_index count, const Check& check) {
-    constexpr global_index worth_threads = 1 << 14, most_rows = 1 << 18;
-    const interval mine = comm::share_of(count, world_.rank(), world_.size());
-    for (interval piece{mine.begin, mine.begin}; piece.end < mine.end;) {
-      piece = {piece.end, std::min(mine.end, piece.end + most_rows)};
-      const int parts = piece.size() < worth_threads ? 1 : threads_;
-      local::run_parts(parts, [&](int part) {
-        const interval rows = base::part_of(piece, part, parts);
-        check(static_cast<std::size_t>(rows.begin), static_cast<std::size_t>(rows.end));
-      });
-      data_.vertex_features.forget();
-      data_.edges.forget();
-      data_.edge_weights.forget();
-      data_.edge_features.forget();
-      data_.edge_types.forget();
-      tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
-    }
-  }
-  /// check(row, value) for the values of this rank's share of the rows.
-  template <class T, class Check>
-  void check_values(const array<T>& values, const Check& check) {
-    check_rows(static_cast<global_index>(values.size()), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t row = begin; row < end; ++row) check(row, values[row]);
-    });
-  }
-
-  void check_finite(feature_table& table, const char* what, const std::string& name) {
-    std::atomic<int> negative = 0;
-    check_rows(table.rows, [&](std::size_t begin, std::size_t end) {
-      bool found = false;
-      for (std::size_t row = begin; row < end; ++row)
-        found |= has_negative(table, static_cast<global_index>(row), what, name);
-      if (found) negative = 1;
-    });
-    table.set_has_negative(world_.all_reduce(negative.load(), reduction::max) != 0);
-  }
-
-  void read_labels() {
-    begin_file("labels.npy");
-    const std::string name = file("labels.npy").string();
-    const npy_header header = read_npy_header(name);
-    if (header.shape.size() != 1 && header.shape.size() != 2)
-      fail(name, "expected a label or a row of labels for each vertex, found the shape " +
-                     shape_text(header.shape));
-    if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
-    check_length(name, header.shape.front(), "labels");
-    const bool is_column = header.shape.size() == 1 || header.shape[1] == 1;
-    floating_ = npy_type_name(header.descr).starts_with("float");
-    data_.task = asked_.value_or(floating_ ? task::values : is_column ? task::classes : task::labels);
-    if (data_.task == task::classes && !is_column)
-      fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape) +
-                     "; labels.argmax(1) makes classes");
-    if (data_.task == task::values) return read_values(header, name);
-    if (data_.task == task::labels) return read_label_matrix(header, name);
-    data_.labels = whole_labels(name, header);
-    if (header.shape.size() == 2)
-      data_.notes.push_back("labels.npy is a column: each number in it is the class of a vertex");
-  }
-
-  void count_labels(global_index count, const std::string& name) {
-    if (count == 0) fail(name, "holds no labels");
-    data_.vertices = count;
-    counted_in_ = "labels.npy";
-  }
-  /// The number of columns, which may not be 0.
-  void take_columns(const npy_header& header, const std::string& name) {
-    data_.classes = header.shape.size() == 1 ? 1 : header.shape[1];
-    if (data_.classes == 0) fail(name, data_.task == task::values ? "has no columns" : "has no classes");
-  }
-
-  void read_values(const npy_header& header, const std::string& name) {
-    take_columns(header, name);
-    const label_numbers values(name, header);
-    check_rows(data_.vertices, [&, columns = static_cast<std::size_t>(data_.classes)](std::size_t begin,
-                                                                                      std::size_t end) {
-      for (std::size_t k = begin * columns; k < end * columns; ++k)
-        if (std::isinf(values[k]))
-          fail(name, "value " + std::to_string(k % columns) + " of vertex " + std::to_string(k / columns) +
-                         " is " + values.text(k) + ", expected a finite number, or nan for none");
-    });
-    std::vector<double> all(values.size());
-    for (std::size_t k = 0; k < all.size(); ++k) all[k] = values[k];
-    data_.values = std::move(all);
-    if (!asked_)
-      data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
-                            ": its numbers are values to be predicted; labels.astype(int64) makes classes of "
-                            "whole ones");
-  }
-
-  void read_label_matrix(const npy_header& header, const std::string& name) {
-    take_columns(header, name);
-    const label_numbers matrix(name, header);
-    const auto classes = static_cast<std::size_t>(data_.classes);
-    std::atomic<int> not_one = 0;
-    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t v = begin; v < end; ++v) {
-        std::size_t labels = 0;
-        for (std::size_t k = v * classes; k < (v + 1) * classes; ++k) {
-          const double value = matrix[k];
-          if (value != 0 && value != 1)
-            fail(name, "entry " + std::to_string(k - v * classes) + " of row " + std::to_string(v) + " is " +
-                           matrix.text(k) + ", expected 0 or 1");
-          labels += value == 1;
-        }
-        if (labels != 1) not_one = 1;
-      }
-    });
-    if (world_.all_reduce(not_one.load(), reduction::max) == 0 && !asked_)
-      data_.notes.push_back(
-          "each row of labels.npy has one 1, and is read as the several labels that a vertex may have; "
-          "labels.argmax(1) makes classes");
-    data_.label_matrix = label_bytes(name, header, matrix);
-  }
-
-  void read_split() {
-    begin_file("split.npy");
-    const std::string name = file("split.npy").string();
-    const mapped_array<std::uint8_t> split = map_npy<std::uint8_t>(name);
-    if (split.shape.size() != 1)
-      fail(name, "expected a number for each vertex, found the shape " + shape_text(split.shape));
-    check_length(name, split.shape.front(), "entries");
-    std::atomic<global_index> trained = 0;
-    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t v = begin; v < end; ++v) {
-        if (split.values[v] > 3)
-          fail(name, "the split of vertex " + std::to_string(v) + " is " + number(split.values[v]) +
-                         ", expected 0, 1, 2 or 3");
-        if (split.values[v] == static_cast<std::uint8_t>(split_part::train)) trained = 1;
-      }
-    });
-    const global_index any = world_.all_reduce(trained.load(), reduction::max);
-    if (trains() && any == 0) fail(name, "no vertex is in the training set (split 1)");
-    data_.split = split.values;
-  }
-
-  void check_labels() {
-    const std::string name = file("labels.npy").string();
-    data_.classes = kinds_of(data_.labels, [&](std::size_t v) {
-      require_label(name, v, data_.labels[v], data_.vertices, data_.split[v], floating_);
-    });
-  }
-  /// 1 more than the largest of all ranks' values, each of which is checked.
-  template <class Check>
-  global_index kinds_of(const array<std::int64_t>& values, const Check& check) {
-    std::atomic<global_index> kinds = 0;
-    check_rows(static_cast<global_index>(values.size()), [&](std::size_t begin, std::size_t end) {
-      std::int64_t largest = -1;
-      for (std::size_t row = begin; row < end; ++row) {
-        check(row);
-        largest = std::max(largest, values[row]);
-      }
-      global_index before = kinds;
-      while (before < largest + 1 && !kinds.compare_exchange_weak(before, largest + 1)) {
-      }
-    });
-    return world_.all_reduce(kinds.load(), reduction::max);
-  }
-
-  void read_edges() {
-    begin_file("edges.npy");
-    const std::string name = file("edges.npy").string();
-    mapped_array<std::int64_t> table = map_npy<std::int64_t>(name);
-    if (table.shape.size() != 2 || table.shape[1] != 2)
-      fail(name, "expected two vertices in each row, found the shape " + shape_text(table.shape));
-    const auto ends = std::make_shared<const array<std::int64_t>>(std::move(table.values));
-    data_.edges = {std::shared_ptr<const edge>(ends, reinterpret_cast<const edge*>(ends->data())),
-                   ends->size() / 2, ends->is_mapped() ? forget_pages : nullptr};
-    const auto outside = [&](global_index v) { return v < 0 || v >= data_.vertices; };
-    check_values(data_.edges, [&](std::size_t row, const edge& e) {
-      if (outside(e.source) || outside(e.target))
-        fail(name, "row " + std::to_string(row) + " is the edge " + number(e.source) + " -> " +
-                       number(e.target) + ", outside the graph of " + number(data_.vertices) + " vertices");
-    });
-  }
-
-  void read_edge_weights() {
-    if (!has("edge_weight.npy")) return;
-    begin_file("edge_weight.npy");
-    const std::string name = file("edge_weight.npy").string();
-    const npy_header header = read_npy_header(name);
-    const auto edges = static_cast<global_index>(data_.edges.size());
-    if (header.shape.size() != 1 || header.shape.front() != edges)
-      fail(name, "expected " + number(edges) + " weights, one for each row of edges.npy, found the shape " +
-                     shape_text(header.shape));
-    data_.edge_weights =
-        header.descr == "<f4" ? converted<double>(read_npy<float>(name)) : map_npy<double>(name).values;
-    check_values(data_.edge_weights, [&](std::size_t row, double weight) {
-      if (!std::isfinite(weight) || weight < 0)
-        fail(name, "the weight of row " + std::to_string(row) + " is " + std::to_string(weight) +
-                       ", expected a finite number that is not negative");
-    });
-  }
-
-  void read_edge_features() {
-    if (!has("edge_features.npy")) return;
-    begin_file("edge_features.npy");
-    const std::string name = file("edge_features.npy").string();
-    feature_table& table = data_.edge_features = map_features(name, "edge");
-    if (const auto edges = static_cast<global_index>(data_.edges.size());
-        table.rows != edges || table.cols == 0)
-      fail(name, "expected a row of features for each of the " + number(edges) +
-                     " rows of edges.npy, found the shape " + shape_text({table.rows, table.cols}));
-    check_finite(table, "edge", name);
-  }
-
-  void read_edge_types() {
-    if (!has("edge_type.npy")) return;
-    begin_file("edge_type.npy");
-    const std::string name = file("edge_type.npy").string();
-    const auto edges = static_cast<global_index>(data_.edges.size());
-    data_.edge_types = edge_types(name, edges);
-    data_.relations = kinds_of(data_.edge_types, [&](std::size_t row) {
-      if (const std::int64_t type = data_.edge_types[row]; type < 0 || type >= edges)
-        fail(name, "the type of row " + std::to_string(row) + " is " + number(type) +
-                       ", outside the types, of which there are at most as many as edges");
-    });
-  }
-
-  std::filesystem::path dir_;
-  vertex_data wanted_;
-  communicator world_;
-  int threads_;
-  comm::progress observe_;
-  std::optional<std::size_t> unpack_limit_;
-  std::optional<task> asked_;
-  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
-  std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
-  bool floating_ = false;                     ///< labels
-  dataset data_;
-};
-
-}  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 or uint64 [E, 2], source and target), features_csr.npz
 /// or else features.npy (float32 or float64 [n, f], precision preserved), labels.npy, split.npy (uint8 [n],
@@ -378,6 +27,12 @@ class dataset_reader {
 /// values where it has float32 or float64 [n] or [n, C], nan for none. C is the largest class + 1, or the
 /// number of columns.
 ///
+/// A directory with vertices/ has vertices of several types instead: see dataset::vertex_types. Each has a
+/// folder vertices/TYPE with its features, labels and split, and without features count.npy (int64, how many
+/// there are); one type has labels. edges/SOURCE-RELATION-TARGET.npy (int64 or uint64 [E, 2], numbers within
+/// the types) are the edges of a relation, which are numbered in the order of the files' names. Every rank
+/// holds all of them.
+///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
 /// many threads. `observe` is told the bytes of the files that have been checked. An array in
 /// features_csr.npz may have `unpack_limit` bytes, or as many as most_unpacked says. What travels:
@@ -386,6 +41,8 @@ class dataset_reader {
 inline dataset load_dataset(const std::filesystem::path& dir, vertex_data wanted, const communicator& world,
                             int threads = 1, global_index vertices = 0, const comm::progress& observe = {},
                             std::optional<std::size_t> unpack_limit = {}, std::optional<task> as = {}) {
+  if (detail::has_vertex_types(dir))
+    return detail::typed_reader(dir, wanted, world, threads, observe, unpack_limit, as).read();
   return detail::dataset_reader(dir, wanted, world, threads, vertices, observe, unpack_limit, as).read();
 }
 /// For one rank.

@@ -32,6 +32,15 @@ enum class task : std::uint8_t {
   links     ///< whether there is an edge; see graph::split_links
 };
 
+/// Vertices of one type: their rows among all vertices, and the columns of their features among all of these.
+struct vertex_type {
+  std::string name;
+  interval rows;
+  interval columns;  ///< as many as rows where the type has no features: those of the identity
+
+  friend bool operator==(const vertex_type&, const vertex_type&) = default;
+};
+
 /// A graph of n vertices with f features each, and for each vertex a class, several labels, or values; or
 /// with links that were taken out of it.
 struct dataset {
@@ -54,6 +63,11 @@ struct dataset {
   array<edge> test_links;
   io::task task = io::task::classes;
   std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
+
+  // Of several types of vertices; empty where all are of one.
+  std::vector<vertex_type> vertex_types;    ///< in the order of their rows; of the features, each has columns
+                                            ///< of its own, and the others zeros in them
+  std::vector<std::string> relation_names;  ///< [R], source-relation-target
 };
 
 }  // namespace partita::io

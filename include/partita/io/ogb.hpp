@@ -39,20 +39,60 @@ class ogb_reader {
   dataset read(inverse_edges inverse) {
     std::error_code status;
     if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
+    if (std::filesystem::exists(dir_ / "raw/num-node-dict.csv.gz", status))
+      fail(dir_.string(), "has several types of vertices, which convert makes a data directory of");
     const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
     data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
     data_.vertices = only_number("raw/num-node-list.csv.gz");
     if (data_.vertices == 0) fail(file("raw/num-node-list.csv.gz"), "there are no vertices");
-    read_edges(inverse);
-    read_features();
-    read_labels();
-    read_split();
+    data_.edges = edges("raw/", data_.vertices, data_.vertices);
+    if (inverse == inverse_edges::added)
+      for (std::size_t k = 0, count = data_.edges.size(); k < count; ++k)
+        data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
+    read_edge_features(inverse);
+    read_features("raw/");
+    read_labels("raw/");
+    read_split(split_folder());
     return std::move(data_);
   }
 
- private:
+  /// The vertices of one type of several, which may have no features, or no labels and no split.
+  dataset read_type(const std::string& type, global_index count) {
+    data_.name = type, data_.vertices = count;
+    read_features("raw/node-feat/" + type + '/');
+    std::error_code status;
+    if (std::filesystem::exists(dir_ / "raw/node-label" / type, status)) {
+      read_labels("raw/node-label/" + type + '/');
+      read_split(split_folder() + type + '/');
+    }
+    return std::move(data_);
+  }
+
+  /// The edges in `folder`, from some vertices to the same or others.
+  array<edge> edges(const std::string& folder, global_index sources, global_index targets) const {
+    const global_index count = only_number(folder + "num-edge-list.csv.gz");
+    const std::string name = file(folder + "edge.csv.gz");
+    const auto ends = table<std::int64_t>(name);
+    check_rows(name, ends.rows, count);
+    if (ends.cols != 2 && count > 0)
+      fail(name, "expected two vertices in each row, found " + std::to_string(ends.cols));
+    std::vector<edge> found;
+    found.reserve(static_cast<std::size_t>(count));
+    for (std::size_t k = 0; k < ends.values.size(); k += 2) {
+      const edge next{ends.values[k], ends.values[k + 1]};
+      if (!interval{0, sources}.contains(next.source) || !interval{0, targets}.contains(next.target))
+        fail(name, "row " + std::to_string(k / 2) + " is the edge " + std::to_string(next.source) + " -> " +
+                       std::to_string(next.target) + ", outside the graph of " +
+                       (sources == targets ? "" : std::to_string(sources) + " and ") +
+                       std::to_string(targets) + " vertices");
+      found.push_back(next);
+    }
+    return found;
+  }
+
   std::string file(const std::string& name) const { return (dir_ / name).string(); }
 
+ private:
   template <class T>
   number_table<T> table(const std::string& name) const {
     return parse_csv<T>(read_gzip(name, unpack_limit_), name, threads_);
@@ -72,31 +112,10 @@ class ogb_reader {
       fail(name, "expected " + std::to_string(expected) + " rows, found " + std::to_string(found));
   }
 
-  void read_edges(inverse_edges inverse) {
-    const global_index count = only_number("raw/num-edge-list.csv.gz");
-    const std::string name = file("raw/edge.csv.gz");
-    const auto ends = table<std::int64_t>(name);
-    check_rows(name, ends.rows, count);
-    if (ends.cols != 2 && count > 0)
-      fail(name, "expected two vertices in each row, found " + std::to_string(ends.cols));
-    const interval all{0, data_.vertices};
-    data_.edges.edit().reserve(static_cast<std::size_t>(count) * (inverse == inverse_edges::added ? 2 : 1));
-    for (std::size_t k = 0; k < ends.values.size(); k += 2) {
-      const edge next{ends.values[k], ends.values[k + 1]};
-      if (!all.contains(next.source) || !all.contains(next.target))
-        fail(name, "row " + std::to_string(k / 2) + " is the edge " + std::to_string(next.source) + " -> " +
-                       std::to_string(next.target) + ", outside the graph of " +
-                       std::to_string(data_.vertices) + " vertices");
-      data_.edges.push_back(next);
-    }
-    if (inverse == inverse_edges::added)
-      for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
-        data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
-    read_edge_features(count, inverse);
-  }
-
   /// Both ways the same.
-  void read_edge_features(global_index count, inverse_edges inverse) {
+  void read_edge_features(inverse_edges inverse) {
+    const auto all = static_cast<global_index>(data_.edges.size()),
+               count = inverse == inverse_edges::added ? all / 2 : all;
     data_.edge_features = features("raw/edge-feat.csv.gz", count, "edge");
     if (data_.edge_features.rows == 0 || inverse == inverse_edges::omitted) return;
     std::vector<global_index> both(data_.edges.size());
@@ -118,13 +137,13 @@ class ogb_reader {
                      " is not a finite number");
     return {values.rows, values.cols, std::move(values.values)};
   }
-  void read_features() {
-    data_.vertex_features = features("raw/node-feat.csv.gz", data_.vertices, "vertex");
+  void read_features(const std::string& folder) {
+    data_.vertex_features = features(folder + "node-feat.csv.gz", data_.vertices, "vertex");
     data_.features = data_.vertex_features.cols;
   }
 
-  void read_labels() {
-    const std::string name = file("raw/node-label.csv.gz");
+  void read_labels(const std::string& folder) {
+    const std::string name = file(folder + "node-label.csv.gz");
     const auto labels = table<double>(name);
     check_rows(name, labels.rows, data_.vertices);
     const bool several = labels.cols > 1;
@@ -158,10 +177,9 @@ class ogb_reader {
     return "split/" + names.front() + "/";
   }
 
-  void read_split() {
+  void read_split(const std::string& folder) {
     std::vector<std::uint8_t>& split = data_.split.edit();
     split.assign(static_cast<std::size_t>(data_.vertices), 0);
-    const std::string folder = split_folder();
     const std::array<const char*, 3> files{"train.csv.gz", "valid.csv.gz", "test.csv.gz"};
     for (std::size_t part = 0; part < files.size(); ++part) {
       const std::string name = file(folder + files[part]);

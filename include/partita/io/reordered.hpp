@@ -39,7 +39,8 @@ array<T> rows_of(const array<T>& values, std::span<const global_index> rows, glo
 /// The dataset with its vertices sorted by (part, old number), edges in their order with new ends. Part p
 /// is vertices sizes[0] + ... + sizes[p - 1] and the sizes[p] - 1 after it; a part may be empty.
 ///
-/// `parts` (n), each in [0, part_count). A dataset without features stays without. Local. Throws shape_error
+/// `parts` (n), each in [0, part_count). A dataset without features stays without; types of vertices, whose
+/// rows are no longer together, are left out. Local. Throws shape_error
 /// when `parts` has another length or a number that is no part.
 inline reordered_dataset reordered(dataset data, std::span<const int> parts, int part_count) {
   const auto n = static_cast<std::size_t>(data.vertices);
@@ -72,6 +73,7 @@ inline reordered_dataset reordered(dataset data, std::span<const int> parts, int
   data.label_matrix = detail::rows_of(data.label_matrix, result.old_number, data.classes);
   data.values = detail::rows_of(data.values, result.old_number, data.classes);
   data.split = detail::rows_of(data.split, result.old_number, 1);
+  data.vertex_types = {};
   result.data = std::move(data);
   return result;
 }

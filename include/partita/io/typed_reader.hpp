@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Reads a directory of vertices of several types as one graph, whose rows are those of one type after the
+/// other. Needs libzip and POSIX.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "partita/base/index.hpp"
+#include "partita/comm/communicator.hpp"
+#include "partita/io/dataset_reader.hpp"
+#include "partita/io/features.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/io/mapped_npy.hpp"
+#include "partita/io/npy.hpp"
+#include "partita/io/npz.hpp"
+
+namespace partita::io::detail {
+
+inline bool has_vertex_types(const std::filesystem::path& dir) {
+  std::error_code status;
+  return std::filesystem::is_directory(dir / "vertices", status);
+}
+
+/// The names of what is in a folder, in ascending order: folders, or files that end in .npy.
+inline std::vector<std::string> names_in(const std::filesystem::path& dir, bool folders) {
+  std::vector<std::string> names;
+  std::error_code status;
+  for (std::filesystem::directory_iterator entry(dir, status), end; !status && entry != end;
+       entry.increment(status))
+    if (entry->is_directory() == folders && (folders || entry->path().extension() == ".npy"))
+      names.push_back(entry->path().filename().string());
+  if (status) fail(dir.string(), "cannot be read (" + status.message() + ")");
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The relation source-relation-target between two of these types.
+struct relation_ends {
+  std::size_t source = 0;
+  std::size_t target = 0;
+};
+/// Throws input_error naming `path`, of that name, unless exactly two types fit.
+inline relation_ends ends_of(const std::string& name, std::span<const vertex_type> types,
+                             const std::string& path) {
+  std::vector<relation_ends> found;
+  for (std::size_t s = 0; s < types.size(); ++s)
+    for (std::size_t t = 0; t < types.size(); ++t)
+      if (name.starts_with(types[s].name + '-') && name.ends_with('-' + types[t].name) &&
+          name.size() > types[s].name.size() + types[t].name.size() + 2)
+        found.push_back({s, t});
+  if (found.size() == 1) return found.front();
+  std::string all;
+  for (const vertex_type& type : types) all += (all.empty() ? "" : ", ") + type.name;
+  fail(path, (found.empty() ? "expected SOURCE-RELATION-TARGET.npy, with two of the types "
+                            : "its name has more than one pair of the types ") +
+                 all + (found.empty() ? ", which are the folders in vertices" : ""));
+}
+
+/// Features of all types (n x f): each in its columns, or the identity.
+template <class T>
+feature_table block_diagonal(std::span<const feature_table> tables, std::span<const vertex_type> types,
+                             std::size_t entries) {
+  csr_array<T> all{types.back().rows.end, types.back().columns.end, {0}, {}, {}};
+  all.offsets.reserve(static_cast<std::size_t>(all.rows) + 1);
+  all.columns.reserve(entries);
+  all.values.reserve(entries);
+  for (std::size_t t = 0; t < types.size(); ++t) {
+    const auto add = [&, first = types[t].columns.begin](global_index column, auto value) {
+      if (value == 0) return;
+      all.columns.push_back(first + column);
+      all.values.push_back(static_cast<T>(value));
+    };
+    for (global_index row = 0; row < types[t].rows.size(); ++row) {
+      tables[t].cols == 0 ? add(row, T(1)) : tables[t].for_row(row, add);
+      all.offsets.push_back(static_cast<global_index>(all.columns.size()));
+    }
+    tables[t].forget();
+  }
+  return feature_table(std::move(all));
+}
+/// In double where one of them is.
+inline feature_table block_diagonal(std::span<const feature_table> tables,
+                                    std::span<const vertex_type> types) {
+  std::size_t entries = 0;
+  bool is_double = false;
+  for (std::size_t t = 0; t < types.size(); ++t) {
+    if (tables[t].cols == 0) entries += static_cast<std::size_t>(types[t].rows.size());
+    for (global_index row = 0; row < tables[t].rows; ++row)
+      tables[t].for_row(row, [&]<class T>(global_index, T value) {
+        entries += value != 0;
+        is_double |= std::same_as<T, double>;
+      });
+  }
+  return is_double ? block_diagonal<double>(tables, types, entries)
+                   : block_diagonal<float>(tables, types, entries);
+}
+
+/// Reads and validates the files of a directory with vertices/ and edges/.
+class typed_reader {
+ public:
+  typed_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
+               const comm::progress& observe, std::optional<std::size_t> unpack_limit,
+               std::optional<task> asked)
+      : dir_(dir),
+        wanted_(wanted),
+        world_(world),
+        threads_(threads),
+        observe_(observe),
+        unpack_limit_(unpack_limit),
+        asked_(asked) {}
+
+  dataset read() {
+    data_.name = name_of_folder(dir_);
+    if (std::filesystem::exists(dir_ / "edges.npy"))
+      fail((dir_ / "edges.npy").string(), "is beside vertices, whose edges are in edges/");
+    const std::vector<std::string> types = names_in(dir_ / "vertices", true);
+    relations_ = names_in(dir_ / "edges", false);
+    if (types.empty()) fail((dir_ / "vertices").string(), "has no folder for a type of vertices");
+    if (relations_.empty()) fail((dir_ / "edges").string(), "has no SOURCE-RELATION-TARGET.npy");
+    for (const std::string& name : types) count_vertices(name);
+    std::vector<feature_table> tables;
+    for (const vertex_type& type : std::vector(data_.vertex_types)) tables.push_back(read_vertices(type));
+    if (labelled_.empty() && trains()) fail((dir_ / "vertices").string(), "has no labels.npy in any type");
+    if (reads_features()) {
+      data_.features = set_columns(tables);
+      data_.vertex_features = block_diagonal(tables, data_.vertex_types);
+    }
+    tables.clear();
+    for (const std::string& name : relations_) read_relation(name);
+    add_note();
+    return std::move(data_);
+  }
+
+ private:
+  bool trains() const {
+    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
+  }
+  bool reads_features() const {
+    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
+  }
+  std::filesystem::path folder(const std::string& type) const { return dir_ / "vertices" / type; }
+
+  /// The file of the type that says how many vertices there are.
+  std::string counted_in(const std::string& type) const {
+    for (const char* name : {"features_csr.npz", "features.npy", "count.npy"})
+      if (std::filesystem::exists(folder(type) / name)) return name;
+    fail(folder(type).string(), "has neither features_csr.npz nor features.npy nor count.npy");
+  }
+
+  void count_vertices(const std::string& type) {
+    const std::string counted = counted_in(type), name = (folder(type) / counted).string();
+    global_index count = 0;
+    if (counted == "features_csr.npz") {
+      count = shape_of(npz_archive(name, unpack_limit_)).rows;
+    } else if (counted == "features.npy") {
+      const npy_header header = read_npy_header(name);
+      count = header.shape.empty() ? 0 : header.shape.front();
+    } else {
+      const npy_array<std::int64_t> numbers = read_npy<std::int64_t>(name);
+      if (numbers.values.size() != 1)
+        fail(name, "expected one number, found the shape " + shape_text(numbers.shape));
+      count = numbers.values.front();
+    }
+    constexpr global_index most = global_index{1} << 48;
+    if (count <= 0 || count > most)
+      fail(name, "says that there are " + std::to_string(count) + " vertices of the type");
+    data_.vertex_types.push_back({type, {data_.vertices, data_.vertices + count}, {}});
+    data_.vertices += count;
+  }
+
+  /// The features of a type, or none; its labels and split, if it has them, are put among those of all.
+  feature_table read_vertices(const vertex_type& type) {
+    const std::filesystem::path dir = folder(type.name);
+    const std::string counted = counted_in(type.name);
+    const bool labels = std::filesystem::exists(dir / "labels.npy");
+    const bool features = reads_features() && counted != "count.npy";
+    if (!labels && std::filesystem::exists(dir / "split.npy"))
+      fail((dir / "split.npy").string(), "is of a type without labels.npy");
+    const vertex_data parts =
+        features ? (labels && trains() ? vertex_data::features_and_labels : vertex_data::features)
+                 : (labels && trains() ? vertex_data::labels : vertex_data::edges);
+    dataset_reader reader(dir, parts, world_, threads_, type.rows.size(), {}, unpack_limit_, asked_);
+    dataset mine = reader.read_type(counted);
+    if (!mine.split.empty()) take_labels(mine, type);
+    tell(dir);
+    return std::move(mine.vertex_features);
+  }
+
+  /// Other vertices have none: -1, zeros or NaN, and the split 0.
+  void take_labels(const dataset& mine, const vertex_type& type) {
+    if (!labelled_.empty())
+      fail((folder(type.name) / "labels.npy").string(),
+           "is of a second type, and one type has labels: " + labelled_ + " has some");
+    labelled_ = type.name;
+    data_.task = mine.task, data_.classes = mine.classes;
+    data_.notes = mine.notes;
+    const auto spread = [&]<class T>(const array<T>& values, T none, global_index width) {
+      if (values.empty()) return array<T>();
+      std::vector<T> all(static_cast<std::size_t>(data_.vertices * width), none);
+      std::ranges::copy(values, all.begin() + type.rows.begin * width);
+      return array<T>(std::move(all));
+    };
+    data_.labels = spread(mine.labels, std::int64_t{-1}, 1);
+    data_.label_matrix = spread(mine.label_matrix, std::uint8_t{0}, mine.classes);
+    data_.values = spread(mine.values, std::numeric_limits<double>::quiet_NaN(), mine.classes);
+    data_.split = spread(mine.split, std::uint8_t{0}, 1);
+  }
+
+  global_index set_columns(std::span<const feature_table> tables) {
+    global_index end = 0;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      vertex_type& type = data_.vertex_types[t];
+      type.columns = {end, end + (tables[t].cols > 0 ? tables[t].cols : type.rows.size())};
+      end = type.columns.end;
+    }
+    return end;
+  }
+
+  void read_relation(const std::string& file) {
+    const std::filesystem::path path = dir_ / "edges" / file;
+    const std::string name = path.stem().string();
+    const relation_ends ends = ends_of(name, data_.vertex_types, path.string());
+    const mapped_array<std::int64_t> table = map_npy<std::int64_t>(path);
+    if (table.shape.size() != 2 || table.shape[1] != 2)
+      fail(path.string(), "expected two vertices in each row, found the shape " + shape_text(table.shape));
+    const auto global = [&](std::size_t k, const vertex_type& type, const char* what) {
+      const std::int64_t v = table.values[k];
+      if (v < 0 || v >= type.rows.size())
+        fail(path.string(), "row " + std::to_string(k / 2) + " has the " + what + ' ' + std::to_string(v) +
+                                ", outside the " + std::to_string(type.rows.size()) + " vertices of " +
+                                type.name);
+      return type.rows.begin + v;
+    };
+    std::vector<edge>& edges = data_.edges.edit();
+    std::vector<std::int64_t>& types = data_.edge_types.edit();
+    edges.reserve(edges.size() + table.values.size() / 2);
+    for (std::size_t k = 0; k < table.values.size(); k += 2)
+      edges.push_back({global(k, data_.vertex_types[ends.source], "source"),
+                       global(k + 1, data_.vertex_types[ends.target], "target")});
+    types.resize(edges.size(), data_.relations);
+    ++data_.relations;
+    data_.relation_names.push_back(name);
+    table.values.forget();
+    tell(path);
+  }
+
+  static global_index bytes_in(const std::filesystem::path& path) {
+    std::error_code status;
+    if (!std::filesystem::is_directory(path, status)) {
+      const std::uintmax_t bytes = std::filesystem::file_size(path, status);
+      return status ? 0 : static_cast<global_index>(bytes);
+    }
+    global_index all = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path, status)) all += bytes_in(entry.path());
+    return all;
+  }
+  /// What is in this file, or in the files of this folder, has been read.
+  void tell(const std::filesystem::path& path) {
+    if (!observe_) return;
+    done_ += bytes_in(path);
+    observe_(done_, std::max(done_, bytes_in(dir_ / "vertices") + bytes_in(dir_ / "edges")));
+  }
+
+  /// Whose rows are which, and which relation has which number.
+  void add_note() {
+    std::string rows, relations;
+    for (const vertex_type& type : data_.vertex_types)
+      rows += (rows.empty() ? "" : ", ") + std::to_string(type.rows.begin) + " to " +
+              std::to_string(type.rows.end - 1) + ' ' + type.name;
+    for (std::size_t r = 0; r < data_.relation_names.size(); ++r)
+      relations += (r == 0 ? "" : ", ") + std::to_string(r) + ' ' + data_.relation_names[r];
+    data_.notes.push_back("vertices are " + rows + "; relations are " + relations);
+  }
+
+  std::filesystem::path dir_;
+  vertex_data wanted_;
+  communicator world_;
+  int threads_;
+  comm::progress observe_;
+  std::optional<std::size_t> unpack_limit_;
+  std::optional<task> asked_;
+  global_index done_ = 0;  ///< bytes
+  std::string labelled_;   ///< the type that has labels
+  std::vector<std::string> relations_;
+  dataset data_;
+};
+
+}  // namespace partita::io::detail
