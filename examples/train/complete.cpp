@@ -140,9 +140,6 @@ void require_reproducible(const command& c) {
   if (!c.reproducible) return;
   refuse_if(c.device != "cpu", "--reproducible needs --device cpu: only there are such sums");
   refuse_if(c.on_stages(), "--reproducible is not for --stages");
-  if (const nn::model_row* const row = find_row(c.training))
-    refuse_if(!row->sums_reproducibly,
-              "--reproducible is not for --model {}: its sums over edges depend on the ranks", row->name);
   if (!c.in_batches()) return;
   const nn::mini_batch_options& b = c.training.mini_batch;
   for (const auto& [given, what] :

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a reproducible mesh messages, scores of edges and their gradients have the same bits everywhere, with
-// the closed form's words.
+// On a reproducible mesh messages, scores of edges, products with edge matrices, softmaxes, sums of edges and
+// their gradients have the same bits everywhere, with the closed form's words.
 #include "partita/algebra/exact_messages.hpp"
 
+#include "partita/algebra/edge_rows.hpp"
+#include "partita/algebra/edge_softmax.hpp"
+#include "partita/algebra/edge_verbs.hpp"
+#include "partita/algebra/exact_edge_products.hpp"
 #include "partita/algebra/message_scores.hpp"
+#include "partita/algebra/sddmm.hpp"
 #include "partita/comm/self.hpp"
 #include "support/serial_messages.hpp"
 #include "support/summing.hpp"
@@ -118,6 +123,49 @@ struct run {
     now.dsources = collect(dx);
     now.dtargets = collect(dy);
     now.dparameters = collect(dp);
+    return is_as(known, std::move(now), same_bits);
+  }
+  /// Likewise of verbs of edge matrices.
+  bool operator()(outcome_of_messages<T>& known) {
+    outcome_of_messages<T> now;
+    const auto heard_as = [&](const char* what, const traffic& predicted, auto&& verb) {
+      m.ledger().clear();
+      verb();
+      same(heard(m), predicted, what);
+    };
+    edge_spmm_plan<T, host> multiply(a, x, 3);
+    algebra::transposed_edge_spmm_plan<T, host> transposed(multiply);
+    sddmm_plan<T, host> sample(multiply);
+    algebra::edge_softmax_plan<T, host> softmax(a, 3);
+    auto z = copy(x), dx = copy(x);
+    heard_as("a product", multiply.predicted(), [&] { multiply(e, x, z); });
+    heard_as("its transpose", transposed.predicted(), [&] { transposed(e, dz, dx); });
+    heard_as("a sampled product", sample.predicted(), [&] { sample(dz, x, de, T(0.5)); });
+    bool same_bits = same_values(de, known, 0);
+    heard_as("a softmax", softmax.predicted_forward(), [&] { softmax.forward(e); });
+    heard_as("its gradient", softmax.predicted_backward(), [&] { softmax.backward(e, de); });
+    same_bits = same_values(e, known, 100) && same_bits;
+    same_bits = same_values(de, known, 200) && same_bits;
+
+    const layout l = m.shape().col > 1 ? p.dense : vertex_rows;
+    dense<T, dynamic_layout, host> sums(m, l, {vertices, 3});
+    for (const auto end : {algebra::edge_end::target, algebra::edge_end::source}) {
+      algebra::edge_scatter_plan<T, host> scatter(a, end, sums);
+      heard_as("sums of edges", scatter.predicted(), [&] { scatter(de, sums); });
+      for (const T s : collect(sums)) now.dtargets.push_back(s);
+    }
+    dense<T, replicated, host> dw(m, {3, 3}), db(m, {1, 3});
+    heard_as("a weight's gradient", algebra::predicted_part_of_edges(a, 9),
+             [&] { algebra::weight_gradient_part(e, de, dw); });
+    heard_as("a bias's gradient", algebra::predicted_part_of_edges(a, 3),
+             [&] { algebra::column_sums_part(de, db); });
+    now.z = collect(z);
+    now.dsources = collect(dx);
+    now.dparameters = collect(dw);
+    for (const T s : collect(db)) now.dparameters.push_back(s);
+    return is_as(known, std::move(now), same_bits);
+  }
+  static bool is_as(outcome_of_messages<T>& known, outcome_of_messages<T> now, bool same_bits) {
     if (known.dsources.empty()) {
       now.values = std::move(known.values);
       known = std::move(now);
@@ -128,11 +176,11 @@ struct run {
   }
 };
 
-template <class T>
-void expect_one_result(const message_reduction* how) {
+template <class T, class... How>
+void expect_one_result(How... how) {
   outcome_of_messages<T> fast, expected;
-  run<T>(mesh<host>(self::world(), {1, 1, 1}), row_1d)(how, fast);
-  run<T>(mesh<host>(self::world(), {1, 1, 1}, summing(summation::reproducible, 1)), row_1d)(how, expected);
+  run<T>(mesh<host>(self::world(), {1, 1, 1}), row_1d)(how..., fast);
+  run<T>(mesh<host>(self::world(), {1, 1, 1}, summing(summation::reproducible, 1)), row_1d)(how..., expected);
   const double near = std::is_same_v<T, float> ? 1e-4 : 1e-11;
   const auto close = [&](const std::vector<T>& left, const std::vector<T>& right) {
     CHECK(largest_difference(std::vector<double>(left.begin(), left.end()),
@@ -148,7 +196,7 @@ void expect_one_result(const message_reduction* how) {
     const mesh<host> m(plain.world(), plain.shape(),
                        summing(summation::reproducible, 1 + plain.shape().row % 2), 17);
     outcome_of_messages<T> of_rank = expected;
-    CHECK_MESSAGE(run<T>(m, p)(how, of_rank), std::string(p.name), " on ", to_string(m.shape()));
+    CHECK_MESSAGE(run<T>(m, p)(how..., of_rank), std::string(p.name), " on ", to_string(m.shape()));
   });
 }
 
@@ -160,8 +208,14 @@ TEST_CASE("sums, means and maxima of messages, and their gradients, have the sam
 }
 
 TEST_CASE("scores of edges, and their gradients, have the same bits everywhere") {
-  expect_one_result<double>(nullptr);
-  expect_one_result<float>(nullptr);
+  constexpr const message_reduction* scores = nullptr;
+  expect_one_result<double>(scores);
+  expect_one_result<float>(scores);
+}
+
+TEST_CASE("products with edge matrices, softmaxes, sums of edges and of their products: the same bits") {
+  expect_one_result<double>();
+  expect_one_result<float>();
 }
 
 }  // namespace test_exact_messages

@@ -17,6 +17,7 @@ TOGETHER = {
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange transfer/staged_redistribution",
     "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
+    "algebra/exact_messages.cpp": "algebra/exact_edge_products",
     "algebra/gemm.cpp": "algebra/gemm_operand algebra/partial_products",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
     "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",

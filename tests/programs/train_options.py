@@ -131,7 +131,7 @@ class Options(ProgramCase):
                                  ("--dropout is for --model gcn, sage, gin, gat, gine, gatv2, transformer, ", "--model", "sgc", "--dropout", "0"),
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
                                  ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
-                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"), ("--reproducible is not for --model gatv2", "--model", "gatv2", "--reproducible"),
+                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
                                  *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in

@@ -22,6 +22,26 @@ io::dataset weighted_graph() {
   return d;
 }
 
+/// The same with vectors and relations of edges, fewer vertices, most edges at one of them, and several
+/// without any.
+io::dataset typed_graph() {
+  io::dataset d = directed_graph(25);
+  for (global_index u = 3; u < 24; ++u) d.edges.push_back({u, 1});
+  d.edges.push_back({2, 2});
+  d.edge_weights = {};
+  std::vector<double> values;
+  std::vector<std::int64_t> types;
+  std::erase_if(d.edges.edit(), [](const io::edge& e) { return e.source % 8 == 5 || e.target % 8 == 5; });
+  for (std::size_t e = 0; e < d.edges.size(); ++e) {
+    types.push_back(static_cast<std::int64_t>(e % 3));
+    for (int k = 0; k < 2; ++k) values.push_back(std::exp2(static_cast<double>(e % 19) - 12) - k);
+  }
+  d.edge_features = {std::ssize(d.edges), 2, std::move(values)};
+  d.edge_types = std::move(types);
+  d.relations = 3;
+  return d;
+}
+
 const io::dataset d = weighted_graph();
 
 nn::training_options short_run(const char* model) {
@@ -42,17 +62,22 @@ run_bits train(const mesh<host>& m, const io::dataset& d, const nn::training_opt
   return result;
 }
 
+/// Expects the bits of one rank under a policy on a mesh.
 template <class T>
-void expect_same_bits(const io::dataset& d, const nn::training_options& o, std::span<const int> ranks) {
+auto expectation_of_bits(const io::dataset& d, const nn::training_options& o) {
   const run_bits expected = train<T>(reproducible_mesh(self::world(), {1, 1, 1}), d, o, row_1d);
   const run_bits fast = train<T>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   CHECK(largest_difference(expected.numbers, fast.numbers) < 100 * std::numeric_limits<T>::epsilon());
-  for_each_usual_mesh(ranks, [&](const policy& p, mesh_shape shape) {
+  return [&d, &o, expected](const policy& p, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const auto m = reproducible_mesh(world, shape, 1 + shape.col % 2);
       CHECK_MESSAGE(train<T>(m, d, o, p) == expected, o.model, ", ", sizeof(T), " bytes, ", where(p, shape));
     });
-  });
+  };
+}
+template <class T>
+void expect_same_bits(const io::dataset& d, const nn::training_options& o, std::span<const int> ranks) {
+  for_each_usual_mesh(ranks, expectation_of_bits<T>(d, o));
 }
 /// With both precisions, on many meshes or on some.
 void expect_same_bits(const nn::training_options& o, bool many) {
@@ -106,6 +131,24 @@ TEST_CASE("an embedding and several labels per vertex: the same bits") {
   expect_same_bits<double>(with_several_labels(d), o, std::array{6});
   o.embedding = 3;
   expect_same_bits<float>(d, o, std::array{6});
+}
+
+TEST_CASE("relations, and attention and networks of edges with vectors: the same bits") {
+  nn::training_options o = short_run("rgcn");
+  o.hidden = {4}, o.heads = 2, o.layers = 2, o.epochs = 2;
+  const io::dataset typed = typed_graph();
+  for (const char* model : {"rgcn", "rgat", "gatv2", "transformer", "meshgraphnet"}) {
+    o.model = model;
+    const auto in_floats = expectation_of_bits<float>(typed, o);
+    const auto in_doubles = expectation_of_bits<double>(typed, o);
+    for (const int ranks : {2, 3, 4, 6, 8, 9, 12, 16})
+      if (sees(ranks)) in_floats(row_1d, default_mesh(row_1d, ranks));
+    for (const auto& [p, ranks] : {std::pair(grid_2d, 6), std::pair(replicated_1_5d, 4),
+                                   std::pair(split_3d, 8), std::pair(feature_column, 3)})
+      if (sees(ranks)) in_floats(p, default_mesh(p, ranks));
+    in_doubles(row_1d, {3, 1, 1});
+    in_doubles(grid_2d, {2, 2, 1});
+  }
 }
 
 TEST_CASE("training that cannot be reproducible says so") {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
-#include "partita/algebra/edge_matrix.hpp"
-#include "partita/algebra/product_stages.hpp"
+#include "partita/algebra/edge_schedule.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
 #include "partita/local/chunked_products.hpp"
@@ -77,6 +77,21 @@ class edge_ends {
         pattern_.analysed(),
         {stationary::a, rows},
         entry_values::given};
+  }
+
+  /// The layout in which sums of edges are left: distinct(), or on a reproducible mesh one that A multiplies.
+  layout of_sums() const {
+    const layout a = pattern_.layout();
+    if (!mesh().reproducible()) return distinct();
+    return {a.rows | (a.cols & axis::depth), a.cols & axis::col};
+  }
+  /// Sums of edges as products with rows of 1, of a reproducible mesh, else null.
+  std::unique_ptr<edge_products<T, Device>> exact_sums() const {
+    const auto* const verbs = reproducible_verbs_of<T>(mesh());
+    if (verbs == nullptr) return nullptr;
+    const layout l = of_sums();
+    return verbs->make_edge_products(std::make_shared<edge_schedule<T, Device>>(
+        pattern_, l, l == layout_ ? features_ : whole_, width_, row_exchange::full));
   }
 
   /// Throws shape_error unless e and x are as planned.
@@ -188,9 +203,9 @@ class edge_gather_plan {
 /// any layout; E has k columns. Its adjoint is edge_gather_plan.
 ///
 /// Collective over the mesh: constructor and call. What travels: sums, a reduce-scatter among the ranks that
-/// share rows of A, or of sources along row, and from there to the layout of X. Throws shape_error for
-/// operands that do not match the plan; error on a reproducible mesh, where sums of edges would depend on the
-/// tiles that hold them.
+/// share rows of A, or of sources along row, and from there to the layout of X. On a reproducible mesh they
+/// go as doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for operands
+/// that do not match the plan.
 template <class T, class Device>
 class edge_scatter_plan {
  public:
@@ -200,15 +215,17 @@ class edge_scatter_plan {
   template <layout A>
   edge_scatter_plan(const sparse<T, A, Device>& pattern, edge_end end, layout l, const blocking& features)
       : ends_(pattern.stored_for("edge_scatter_plan"), end, l, features),
-        change_(ends_.between(ends_.distinct(), l)) {
+        change_(ends_.between(ends_.of_sums(), l)),
+        exact_(ends_.exact_sums()) {
     const auto& m = ends_.mesh();
+    if (change_) sums_ = buffer<T, Device>(m.queue(), static_cast<std::size_t>(change_->old_block().size()));
+    if (exact_ != nullptr) return;
     if (ends_.at_sources())
       plan_sources();
     else if (m.shape().size(pattern.layout().cols) > 1)
       share_.emplace(m, pattern.layout().cols, pattern.local()->rows, ends_.width(),
                      detail::pieces_along(m, pattern.layout().cols, ends_.vertices(), ends_.distinct().rows),
                      true);
-    if (change_) sums_ = buffer<T, Device>(m.queue(), static_cast<std::size_t>(change_->old_block().size()));
   }
   /// For X like x.
   template <layout A, layout X>
@@ -218,9 +235,10 @@ class edge_scatter_plan {
   template <layout X>
   void operator()(const edges& e, dense<T, X, Device>& x) {
     ends_.require(e, x);
-    memory::refuse_reproducible(ends_.mesh().queue(), "edge_scatter_plan");
     const matrix_view<T> sums = change_ ? transfer::view_of(sums_.data(), change_->old_block()) : x.local();
-    if (ends_.at_sources())
+    if (exact_ != nullptr)
+      add_exactly(e, sums);
+    else if (ends_.at_sources())
       add_at_sources(e, sums);
     else
       add_at_targets(e, sums);
@@ -230,6 +248,9 @@ class edge_scatter_plan {
   /// What this rank receives in one call, in closed form.
   traffic predicted() const {
     traffic v = change_ ? change_->predicted() : traffic{};
+    if (exact_ != nullptr)
+      return v +
+             (ends_.at_sources() ? exact_->predicted_transposed(false) : exact_->predicted_multiply(false));
     if (stages_) v += stages_->plan().predicted_stages();
     if (!share_) return v;
     const auto& m = ends_.mesh();
@@ -253,6 +274,12 @@ class edge_scatter_plan {
       }
     ones_ = buffer<T, Device>(q, most);
     local::chunked::fill(q, T(1), matrix_view<T>{ones_.data(), 1, static_cast<local_index>(most)});
+  }
+  void add_exactly(const edges& e, matrix_view<T> sums) {
+    if (ends_.at_sources())
+      exact_->multiply_transposed(e, {}, sums);
+    else
+      exact_->multiply(e, {}, sums);
   }
   /// The sums of columns, as products with the incidence matrix of columns and entries.
   void add_at_sources(const edges& e, matrix_view<T> sums) {
@@ -293,6 +320,7 @@ class edge_scatter_plan {
   buffer<T, Device> sums_, ones_;
   std::optional<detail::product_stages<T, Device>> stages_;
   std::optional<detail::scattered_sum<T, Device>> share_;
+  std::unique_ptr<edge_products<T, Device>> exact_;  ///< instead of the others
   local::entry_passes<Device> passes_;
 };
 

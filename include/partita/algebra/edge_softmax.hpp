@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "partita/algebra/edge_matrix.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
@@ -71,6 +72,8 @@ void apply_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device
 template <class T, class Device>
 void fold_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device>& e, matrix_view<T> rows,
                reduction how) {
+  if (const auto* const verbs = reproducible_verbs_of<T>(e.mesh()); verbs != nullptr && how == reduction::sum)
+    return verbs->entry_row_sums(e, rows);
   const auto fold = [&](auto f) {
     std::size_t number = 0;
     e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
@@ -104,7 +107,8 @@ namespace algebra {
 ///
 /// Collective over the mesh: forward and backward. What travels: all-reduces of one number per row and head
 /// over the ranks that share the row, two forward and one backward; nothing when A's columns are not
-/// partitioned. Throws shape_error for another pattern or other columns.
+/// partitioned. On a reproducible mesh sums go as doubles, twice for double, after an all-reduce of the
+/// largest term. Throws shape_error for another pattern or other columns.
 template <class T, class Device>
 class edge_softmax_plan {
  public:
@@ -145,8 +149,16 @@ class edge_softmax_plan {
   }
 
   /// What this rank receives in each, in closed form.
-  traffic predicted_forward() const { return 2 * predicted_backward(); }
+  traffic predicted_forward() const { return predicted_fold() + predicted_backward(); }
   traffic predicted_backward() const {
+    const auto* const verbs = reproducible_verbs_of<T>(pattern_.mesh());
+    if (verbs == nullptr) return predicted_fold();
+    return verbs->predicted_sum(pattern_.mesh(), pattern_.layout().cols,
+                                static_cast<global_index>(rows()) * heads_);
+  }
+
+ private:
+  traffic predicted_fold() const {
     const auto& m = pattern_.mesh();
     const axis_set axes = pattern_.layout().cols;
     comm::collective op;
@@ -154,8 +166,6 @@ class edge_softmax_plan {
     op.count = static_cast<global_index>(rows()) * heads_;
     return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
   }
-
- private:
   std::size_t rows() const { return static_cast<std::size_t>(pattern_.local()->rows); }
   matrix_view<T> of_rows(buffer<T, Device>& b) const {
     return {b.data(), static_cast<local_index>(rows()), heads_, heads_};

@@ -3,6 +3,7 @@
 /// SpMM with an edge matrix in place of A's own values, under every policy.
 
 #include "partita/algebra/edge_schedule.hpp"
+#include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
 
@@ -20,9 +21,9 @@ class transposed_edge_spmm_plan;
 /// pass transposed(A).
 ///
 /// Collective over the mesh: constructor and call. What travels: X as in spmm with A stationary, and sums of
-/// partial products along the axes that partition A's columns; edge values never. Throws shape_error for
-/// layouts that cannot be multiplied, heads that do not divide the width, and operands that do not match the
-/// plan.
+/// partial products along the axes that partition A's columns; edge values never. On a reproducible mesh sums
+/// go as doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for layouts
+/// that cannot be multiplied, heads that do not divide the width, and operands that do not match the plan.
 template <class T, class Device>
 class edge_spmm_plan {
  public:
@@ -33,7 +34,10 @@ class edge_spmm_plan {
   edge_spmm_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features,
                  local_index heads = 1, row_exchange rows = row_exchange::automatic)
       : schedule_(std::make_shared<algebra::detail::edge_schedule<T, Device>>(
-            pattern.stored_for("edge_spmm_plan"), l, features, heads, rows)) {}
+            pattern.stored_for("edge_spmm_plan"), l, features, heads, rows)) {
+    if (const auto* const verbs = algebra::reproducible_verbs_of<T>(pattern.mesh()))
+      exact_ = verbs->make_edge_products(schedule_);
+  }
   /// For X and Y like x.
   template <layout A, layout X>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
@@ -52,6 +56,7 @@ class edge_spmm_plan {
   template <layout X, layout Y>
   void operator()(const edges& e, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
+    if (exact_ != nullptr) return exact_->multiply(e, matrix_view<const T>(x.local()), y.local());
     multiply(e, x.local(), y.local());
   }
 
@@ -66,7 +71,9 @@ class edge_spmm_plan {
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const { return schedule_->stages().plan().predicted(); }
+  traffic predicted() const {
+    return exact_ != nullptr ? exact_->predicted_multiply(true) : schedule_->stages().plan().predicted();
+  }
 
  private:
   void multiply(const edges& e, matrix_view<const T> x, matrix_view<T> y) {
@@ -107,6 +114,7 @@ class edge_spmm_plan {
   friend class algebra::transposed_edge_spmm_plan;
 
   std::shared_ptr<algebra::detail::edge_schedule<T, Device>> schedule_;
+  std::shared_ptr<algebra::edge_products<T, Device>> exact_;  ///< of a reproducible mesh, else null
 };
 
 namespace algebra {
@@ -124,7 +132,7 @@ class transposed_edge_spmm_plan {
   using edges = edge_matrix<T, Device>;
 
   /// For the pattern, width and heads of another plan.
-  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like) {
+  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like) : exact_(like.exact_) {
     const auto& other = *like.schedule_;
     schedule_ = std::make_unique<detail::edge_schedule<T, Device>>(
         other.pattern(), other.operands(), other.features(), other.heads(), row_exchange::automatic,
@@ -141,11 +149,14 @@ class transposed_edge_spmm_plan {
   template <layout Y, layout X>
   void operator()(const edges& e, const dense<T, Y, Device>& y, dense<T, X, Device>& x) {
     schedule_->require(e, x, y);
+    if (exact_ != nullptr) return exact_->multiply_transposed(e, matrix_view<const T>(y.local()), x.local());
     multiply(e, y.local(), x.local());
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const { return schedule_->stages().plan().predicted(); }
+  traffic predicted() const {
+    return exact_ != nullptr ? exact_->predicted_transposed(true) : schedule_->stages().plan().predicted();
+  }
 
  private:
   void multiply(const edges& e, matrix_view<const T> y, matrix_view<T> x) {
@@ -161,6 +172,7 @@ class transposed_edge_spmm_plan {
   }
 
   std::unique_ptr<detail::edge_schedule<T, Device>> schedule_;
+  std::shared_ptr<edge_products<T, Device>> exact_;  ///< as in edge_spmm_plan
 };
 
 }  // namespace algebra

@@ -75,15 +75,18 @@ void for_entry_rows(Visit visit, E& e, More&... more) {
                   });
 }
 
+/// The number of the pattern's entries. Collective over the ranks that own different ones.
 template <class T, class Device>
-addends<T, Device> addends_of(const edge_matrix<T, Device>& e) {
+global_index all_entries(const edge_matrix<T, Device>& e) {
+  return e.mesh().control(entry_axes(e)).all_reduce(static_cast<global_index>(e.pattern().local()->nonzeros));
+}
+/// `all`: see all_entries.
+template <class T, class Device>
+addends<T, Device> addends_of(const edge_matrix<T, Device>& e, global_index all) {
   const auto entries = base::to_local(e.pattern().local()->nonzeros, "the entries of a rank's tiles");
   const interval columns{0, e.heads()};
-  return {e.mesh(),
-          entry_axes(e),
-          {e.values().data(), entries, e.heads(), e.heads()},
-          columns,
-          {e.mesh().control(entry_axes(e)).all_reduce(global_index{entries}), e.heads()}};
+  return {
+      e.mesh(), entry_axes(e), {e.values().data(), entries, e.heads(), e.heads()}, columns, {all, e.heads()}};
 }
 
 /// Dropout of the value of an entry of a part.
@@ -256,7 +259,7 @@ template <class T, class Device>
 T sum(const edge_matrix<T, Device>& e, std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   if (const auto* const verbs = algebra::reproducible_verbs_of<T>(e.mesh()))
-    return static_cast<T>(verbs->sum(algebra::detail::addends_of(e)));
+    return static_cast<T>(verbs->sum(algebra::detail::addends_of(e, algebra::detail::all_entries(e))));
   T total[] = {0};
   algebra::detail::for_entry_rows(
       [&](auto rows) { total[0] += static_cast<T>(local::chunked::sum(e.mesh().queue(), rows)); }, e);
@@ -274,7 +277,7 @@ void column_sums(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& 
   const comm::call_site scope(where);
   algebra::detail::require_column_sums(e, sums);
   if (const auto* const verbs = algebra::reproducible_verbs_of<T>(e.mesh()))
-    return verbs->column_sums(algebra::detail::addends_of(e), sums.values());
+    return verbs->column_sums(algebra::detail::addends_of(e, algebra::detail::all_entries(e)), sums.values());
   algebra::detail::sum_columns_here(e, sums);
   e.mesh().sum_along(algebra::detail::entry_axes(e), sums.values());
 }
@@ -316,24 +319,26 @@ void update(const edge_matrix<T, Device>& x, Function f, edge_matrix<T, Device>&
 /// dW = X^T G (k x h = k x entries times entries x h), the adjoint of gemm in W, on every rank.
 ///
 /// Collective over the mesh. What travels: an all-reduce of k h elements over the ranks that own different
-/// entries. Throws shape_error; error on a reproducible mesh, where the order of an inner product over
-/// entries would depend on the tiles that hold them.
+/// entries; on a reproducible mesh predicted_part_of_edges. Throws shape_error.
 template <class T, class Device>
 void weight_gradient(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
                      dense<T, replicated, Device>& dw,
                      std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  memory::refuse_reproducible(x.mesh().queue(), "weight_gradient of edges");
   detail::require_edge_product("weight_gradient", x, dw.shape(), g);
+  if (const auto* const verbs = reproducible_verbs_of<T>(x.mesh())) {
+    const global_index all = detail::all_entries(x);
+    return verbs->inner(detail::addends_of(x, all), detail::addends_of(g, all), dw);
+  }
   detail::multiply_inner_here(x, g, dw);
   x.mesh().sum_along(detail::entry_axes(x), dw.values());
 }
 
 /// This rank's contributions to column_sums and to weight_gradient: 0 on all but one of the ranks that hold
-/// the same entries. Local. Throws as these do; error on a reproducible mesh.
+/// the same entries. Local; on a reproducible mesh these themselves, see sum_parts. Throws as these do.
 template <class T, class Device>
 void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums) {
-  memory::refuse_reproducible(e.mesh().queue(), "column_sums_part of edges");
+  if (e.mesh().reproducible()) return column_sums(e, sums);
   detail::require_column_sums(e, sums);
   if (!detail::counts_entries(e)) return fill(sums, T(0));
   detail::sum_columns_here(e, sums);
@@ -341,10 +346,23 @@ void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Devi
 template <class T, class Device>
 void weight_gradient_part(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
                           dense<T, replicated, Device>& dw) {
-  memory::refuse_reproducible(x.mesh().queue(), "weight_gradient_part of edges");
+  if (x.mesh().reproducible()) return weight_gradient(x, g, dw);
   detail::require_edge_product("weight_gradient_part", x, dw.shape(), g);
   if (!detail::counts_entries(x)) return fill(dw, T(0));
   detail::multiply_inner_here(x, g, dw);
+}
+/// What this rank receives in one of them of so many elements.
+template <class T, class Device>
+traffic predicted_part_of_edges(const sparse<T, dynamic_layout, Device>& pattern, global_index elements) {
+  const auto& m = pattern.mesh();
+  const auto* const verbs = reproducible_verbs_of<T>(m);
+  if (verbs == nullptr) return {};
+  comm::collective entries;
+  entries.kind = operation::all_reduce;
+  entries.count = 1;
+  const axis_set axes = pattern.layout().used();
+  return verbs->predicted_sum(m, axes, elements) +
+         received(entries, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
 }
 
 }  // namespace algebra

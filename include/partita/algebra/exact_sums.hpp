@@ -55,6 +55,16 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
 
+/// What this rank receives in it.
+template <class T, class Device>
+traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elements) {
+  comm::collective op;
+  op.kind = operation::all_reduce;
+  op.count = base::exact_sums<T> * elements;
+  if (m.is_part()) return predicted_all_reduce(m, op.count);
+  return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
+}
+
 /// The sum of all ranks' numbers, of which the mesh has at most `terms`, over the ranks along `axes`.
 /// Collective over mesh::whole. What travels: that of common_grid, and an all-reduce of two elements.
 template <class T, class Device>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/algebra/attention/ordered.hpp"
+#include "partita/algebra/exact_edge_products.hpp"
 #include "partita/algebra/exact_max_gradient.hpp"
 #include "partita/algebra/exact_messages.hpp"
 #include "partita/algebra/exact_product.hpp"
@@ -37,10 +38,10 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
       exact_column_sums(q, x.block, part, to + x.columns.begin);
     });
   }
-  void inner(const vertex_block& x, const vertex_block& g, weights& dw) const override {
-    const auto& q = g.mesh().queue();
-    sum_inner(magnitude(q, x.local()), g, dw,
-              [&](auto part, matrix_view<double> sums) { exact_inner(q, x.local(), g.local(), part, sums); });
+  void inner(const addends<T, Device>& x, const addends<T, Device>& g, weights& dw) const override {
+    const auto& q = g.mesh.queue();
+    sum_inner(magnitude(q, x.block), g, dw,
+              [&](auto part, matrix_view<double> sums) { exact_inner(q, x.block, g.block, part, sums); });
   }
   void inner(const local::csr_slices<T>& x, const vertex_block& g, weights& dw) const override {
     const auto& q = g.mesh().queue();
@@ -62,8 +63,22 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
     const matrix_view<const double> all{losses.data(), logits.local().rows, 1};
     return detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows);
   }
-  traffic predicted_sum(const mesh& m, global_index elements) const override {
-    return detail::predicted_grid(m) + detail::predicted_all_reduce(m, base::exact_sums<T> * elements);
+  void entry_row_sums(const edge_matrix<T, Device>& e, matrix_view<T> sums) const override {
+    const mesh& m = e.mesh();
+    const auto& q = m.queue();
+    const std::span<T> all(sums.data,
+                           static_cast<std::size_t>(sums.rows) * static_cast<std::size_t>(sums.cols));
+    const auto grid = detail::common_grid<T>(m, magnitude(q, e.values()), 1, e.pattern().shape().cols);
+    detail::sum_over_ranks(m, e.pattern().layout().cols, grid, all, [&](auto part, double* to) {
+      std::fill_n(to, all.size(), 0.0);
+      e.for_parts([&](std::size_t, const local::csr_slice<T>& of) {
+        exact_entry_sums(q, of.entries, e.heads(), of.values_in(e.values().data(), e.heads()), part,
+                         of.rows_of(matrix_view<double>{to, sums.rows, sums.cols}));
+      });
+    });
+  }
+  traffic predicted_sum(const mesh& m, axis_set axes, global_index elements) const override {
+    return detail::predicted_grid(m) + detail::predicted_sums<T>(m, axes, elements);
   }
 
   std::unique_ptr<detail::product<T, T>> make_product(const detail::spmm_blocks<Device>& blocks,
@@ -91,15 +106,18 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
       const blocking& features) const override {
     return std::make_unique<exact_messages<T, Device>>(pattern, l, spread, features);
   }
+  std::unique_ptr<edge_products<T, Device>> make_edge_products(
+      std::shared_ptr<detail::edge_schedule<T, Device>> rows_come) const override {
+    return std::make_unique<exact_edge_products<T, Device>>(std::move(rows_come));
+  }
 
  private:
   /// dw = the sums over the ranks of what fill(part, sums) writes, of products of numbers up to `of_x` by
   /// those of g.
   template <class Fill>
-  static void sum_inner(double of_x, const vertex_block& g, weights& dw, const Fill& fill) {
-    const auto grid =
-        detail::common_grid<T>(g.mesh(), of_x, magnitude(g.mesh().queue(), g.local()), g.shape().rows);
-    detail::sum_over_ranks(g.mesh(), vertex_rows.used(), grid, dw.values(), [&](auto part, double* sums) {
+  static void sum_inner(double of_x, const addends<T, Device>& g, weights& dw, const Fill& fill) {
+    const auto grid = detail::common_grid<T>(g.mesh, of_x, magnitude(g.mesh.queue(), g.block), g.shape.rows);
+    detail::sum_over_ranks(g.mesh, g.axes, grid, dw.values(), [&](auto part, double* sums) {
       fill(part, matrix_view<double>{sums, dw.local().rows, dw.local().cols});
     });
   }
@@ -109,9 +127,9 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
 
 /// A queue of the threads and memory of q, whose meshes are reproducible: with the same kind of queue on all
 /// ranks, spmm, spmm_plan, products with replicated weights and their gradients, sum, column_sums, maxima
-/// over neighbours, messages and scores of edges, attention, losses and scores have the same bits for every
-/// policy, mesh, number of ranks and number of threads. Whatever else would sum in an order that depends on
-/// these throws error. For the host.
+/// over neighbours, messages and scores of edges, softmaxes, products and sums of edge matrices, attention,
+/// losses and scores have the same bits for every policy, mesh, number of ranks and number of threads.
+/// Whatever else would sum in an order that depends on these throws error. For the host.
 template <class Device>
 device_queue<Device> reproducible(const device_queue<Device>& q) {
   const auto with_verbs = [](const device_queue<Device>& to, auto number) {

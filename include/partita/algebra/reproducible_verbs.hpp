@@ -4,11 +4,13 @@
 /// does not compile it.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/dropout.hpp"
+#include "partita/algebra/edge_matrix.hpp"
 #include "partita/local/message_function.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
@@ -27,6 +29,8 @@ template <class Device>
 struct spmm_blocks;
 template <class T, class Stored>
 class product;
+template <class T, class Device>
+class edge_schedule;
 
 }  // namespace detail
 
@@ -126,6 +130,29 @@ class reproducible_messages {
   virtual traffic predicted_parameters(global_index elements) const = 0;
 };
 
+/// Products with values of edges, of the blocks in a layout that the pattern multiplies. Collective over the
+/// mesh.
+template <class T, class Device>
+class edge_products {
+ public:
+  using edges = edge_matrix<T, Device>;
+  /// Rows of 1 if there is none.
+  using operand = std::optional<matrix_view<const T>>;
+
+  virtual ~edge_products() = default;
+  /// y = e x, as edge_spmm_plan.
+  virtual void multiply(const edges& e, const operand& x, matrix_view<T> y) = 0;
+  /// x = e^T y, as transposed_edge_spmm_plan.
+  virtual void multiply_transposed(const edges& e, const operand& y, matrix_view<T> x) = 0;
+  /// e = beta e + pattern o (y x^T), as sddmm_plan.
+  virtual void sample(matrix_view<const T> y, matrix_view<const T> x, edges& e, T beta) = 0;
+
+  /// What this rank receives in each.
+  virtual traffic predicted_multiply(bool has_operand) const = 0;
+  virtual traffic predicted_transposed(bool has_operand) const = 0;
+  virtual traffic predicted_sample() const = 0;
+};
+
 /// Sums with the same bits under every arrangement. Members that sum are collective over mesh::whole; what
 /// travels in each, beside what its verb says: predicted_sum of its elements in the place of an all-reduce.
 template <class T, class Device>
@@ -142,13 +169,16 @@ class reproducible_verbs {
   /// The sums of the columns, in `sums` (f).
   virtual void column_sums(const addends<T, Device>& x, std::span<T> sums) const = 0;
   /// dw = X^T G. X is given as the slices of its transpose, or dense.
-  virtual void inner(const vertex_block& x, const vertex_block& g, weights& dw) const = 0;
+  virtual void inner(const addends<T, Device>& x, const addends<T, Device>& g, weights& dw) const = 0;
   virtual void inner(const local::csr_slices<T>& x, const vertex_block& g, weights& dw) const = 0;
   /// As the kernel cross_entropy, summed over the ranks.
   virtual double cross_entropy(const vertex_block& logits, const local_index* labels, T scale,
                                vertex_block& gradient) const = 0;
-  /// What this rank receives for the sums of so many elements.
-  virtual traffic predicted_sum(const mesh& m, global_index elements) const = 0;
+  /// sums(v, h) = the sum of e(v, u, h) over the entries of row v, for the rows of this rank's tiles, over
+  /// the ranks that share them, too.
+  virtual void entry_row_sums(const edge_matrix<T, Device>& e, matrix_view<T> sums) const = 0;
+  /// What this rank receives for the sums of so many elements over the ranks along `axes`.
+  virtual traffic predicted_sum(const mesh& m, axis_set axes, global_index elements) const = 0;
 
   /// `terms`: at most so many make an element of Y.
   virtual std::unique_ptr<detail::product<T, T>> make_product(
@@ -169,6 +199,9 @@ class reproducible_verbs {
   virtual std::unique_ptr<reproducible_messages<T, Device>> make_messages(
       const sparse<T, dynamic_layout, Device>& pattern, layout l, layout spread,
       const blocking& features) const = 0;
+  /// `rows_come`: those of X to the tiles.
+  virtual std::unique_ptr<edge_products<T, Device>> make_edge_products(
+      std::shared_ptr<detail::edge_schedule<T, Device>> rows_come) const = 0;
 };
 
 /// Those of a reproducible mesh; null of others.
@@ -180,7 +213,8 @@ const reproducible_verbs<T, Device>* reproducible_verbs_of(const mesh<Device>& m
 /// What this rank receives for a sum over all ranks of so many numbers.
 template <class T, class Device>
 traffic predicted_sum(const mesh<Device>& m, global_index elements) {
-  if (const auto* const verbs = reproducible_verbs_of<T>(m)) return verbs->predicted_sum(m, elements);
+  if (const auto* const verbs = reproducible_verbs_of<T>(m))
+    return verbs->predicted_sum(m, partition::every_axis, elements);
   comm::collective op;
   op.kind = operation::all_reduce;
   op.count = elements;

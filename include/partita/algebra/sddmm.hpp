@@ -22,7 +22,7 @@ class sddmm_plan {
 
   /// For the pattern, width and heads of another plan, sharing its row exchange of X.
   explicit sddmm_plan(const edge_spmm_plan<T, Device>& like)
-      : schedule_(like.schedule_), spread_(*schedule_) {}
+      : schedule_(like.schedule_), exact_(like.exact_), spread_(*schedule_) {}
   /// For Y and X like x.
   template <layout A, layout X>
   sddmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
@@ -35,6 +35,10 @@ class sddmm_plan {
     const communicator& slices = along_slices();
     if (slices.size() > 1 && e.heads() != schedule_->heads())
       throw shape_error("a sampled product needs values of all heads where ranks share their columns");
+    if (exact_ != nullptr) {
+      schedule_->require(e, x, y);
+      return exact_->sample(y.local(), x.local(), e, beta);
+    }
     parts(y, x, e, slices.rank() > 0 ? T(0) : beta);
     if (slices.size() > 1) slices.all_reduce(e.values());
   }
@@ -50,6 +54,7 @@ class sddmm_plan {
 
   /// What this rank receives in one call, and in one call without the final all-reduce, in closed form.
   traffic predicted() const {
+    if (exact_ != nullptr) return exact_->predicted_sample();
     comm::collective sums;
     sums.kind = operation::all_reduce;
     sums.count = static_cast<global_index>(schedule_->pattern().local()->nonzeros) * schedule_->heads();
@@ -76,6 +81,7 @@ class sddmm_plan {
   const communicator& along_slices() const { return schedule_->pattern().mesh().along(summed_axes()); }
 
   std::shared_ptr<algebra::detail::edge_schedule<T, Device>> schedule_;
+  std::shared_ptr<algebra::edge_products<T, Device>> exact_;  ///< as in edge_spmm_plan
   algebra::detail::spread_rows<T, Device> spread_;
 };
 

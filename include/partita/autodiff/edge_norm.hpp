@@ -61,7 +61,8 @@ class edge_norm_node final : public node<T, Device> {
   }
   traffic predicted_backward() const override {
     const auto& c = this->in(1);
-    return c.needs_gradient ? algebra::predicted_part<T>(c.at.mesh, c.at.cols.size()) : traffic{};
+    if (!c.needs_gradient) return {};
+    return algebra::predicted_part_of_edges(*this->in().pattern, c.at.cols.size());
   }
   bool keeps_output() const override { return false; }
 

@@ -85,6 +85,12 @@ class edge_gemm_node final : public ended_node<T, Device> {
                   x.written ? T(1) : T(0));
     x.written = true;
   }
+  traffic predicted_backward() const override {
+    const auto& w = this->in(1);
+    const matrix_shape s = w.at.shape();
+    return w.needs_gradient ? algebra::predicted_part_of_edges(*this->in().pattern, s.rows * s.cols)
+                            : traffic{};
+  }
   bool take_dropout(std::function<dropout_mask()>) override { return false; }
   bool take_sum() override { return this->has_activation() || this->sums_ ? false : (this->sums_ = true); };
 };

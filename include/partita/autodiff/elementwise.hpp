@@ -201,7 +201,11 @@ class add_row_node final : public in_place_node<T, Device, Form> {
   }
   traffic predicted_backward() const override {
     const auto& b = this->in(1);
-    return b.needs_gradient ? algebra::predicted_part<T>(b.at.mesh, b.at.cols.size()) : traffic{};
+    if (!b.needs_gradient) return {};
+    if constexpr (std::is_same_v<Form, whole_edges>)
+      return algebra::predicted_part_of_edges(*this->in().pattern, b.at.cols.size());
+    else
+      return algebra::predicted_part<T>(b.at.mesh, b.at.cols.size());
   }
   bool keeps_output() const override { return false; }
 

@@ -31,7 +31,6 @@ struct model_row {
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
   std::string_view options = {};    ///< names of the fields that it reads of those that not every model reads
   bool reads_edge_vectors = false;  ///< io::dataset::edge_features, where there are some
-  bool sums_reproducibly = true;    ///< whether a reproducible mesh has all of its sums
 
   /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
   /// stages multiply with other products.
@@ -83,19 +82,16 @@ inline constexpr model_row model_rows[] = {
     {.name = "gatv2",
      .multiplies_with = graph::propagation_matrix::self_loops,
      .options = "hidden layers heads last-heads dropout",
-     .reads_edge_vectors = true,
-     .sums_reproducibly = false},
+     .reads_edge_vectors = true},
     {.name = "transformer",
      .multiplies_with = graph::propagation_matrix::adjacency,
      .options = "hidden layers heads last-heads dropout",
-     .reads_edge_vectors = true,
-     .sums_reproducibly = false},
+     .reads_edge_vectors = true},
     {.name = "meshgraphnet",
      .multiplies_with = graph::propagation_matrix::adjacency,
      .convolutions = 8,
      .options = "hidden layers",
-     .reads_edge_vectors = true,
-     .sums_reproducibly = false},
+     .reads_edge_vectors = true},
     {.name = "sgc", .options = "hops split-chunks self-loops exchange-chunks"},
     {.name = "appnp", .options = "hidden layers hops split-chunks alpha self-loops dropout exchange-chunks"},
     {.name = "gcnii",

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "partita/base/exact_grid.hpp"
+#include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/loss.hpp"
 #include "partita/local/host/parallel.hpp"
@@ -204,6 +205,19 @@ inline void exact_column_sums(const device_queue<host>&, matrix_view<T> x, Part 
   std::fill_n(sums, x.cols, 0.0);
   for (local_index i = 0; i < x.rows; ++i)
     for (local_index j = 0; j < x.cols; ++j) sums[j] += part(static_cast<double>(x(i, j)));
+}
+
+/// sums(i, h) += the sum of part(values[e, h]) over the entries e of row i of a. sums is (a.rows, heads).
+template <class T, class Part>
+inline void exact_entry_sums(const device_queue<host>& q, local::csr_view<T> a, local_index heads,
+                             const T* values, Part part, matrix_view<double> sums) {
+  local::require_row_values("exact_entry_sums", a, heads, "sums", sums);
+  run_entry_rows(q.threads(), a, heads, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        for (local_index h = 0; h < heads; ++h)
+          sums(i, h) += part(static_cast<double>(edge_values(values, e, heads)[h]));
+  });
 }
 
 /// Each element is summed in double over the columns of x in their order.
