@@ -42,7 +42,7 @@ class message_core {
                Function f, local_index heads, row_exchange rows)
       : f_(std::move(f)),
         come_(std::make_unique<schedule>(possible(pattern), l, features, heads, rows)),
-        go_(std::make_unique<schedule>(pattern, l, features, heads, row_exchange::full, row_flow::sums_go)),
+        go_(std::make_unique<schedule>(pattern, l, features, heads, backward_rows(rows), row_flow::sums_go)),
         targets_(*come_),
         rows_(std::make_unique<tile_rows<T, Device>>(go_->stages().plan())),
         source_gradient_(pattern.mesh(), l, pattern.col_blocking(), features),
@@ -55,11 +55,9 @@ class message_core {
       gradient_rows_.emplace(*come_);
       return;
     }
-    const auto& tiles = go_->stages().plan().a();
-    std::size_t number = 0;
-    for (std::size_t t = 0; t < tiles.count(); ++t)
-      for (const local::csr_slice<T>& part : tiles.parts(t))
-        go_->passes().prepare_inverse(go_->stages().queue(), number++, part.entries);
+    go_->stages().plan().for_parts([&](std::size_t number, const local::csr_slice<T>& part) {
+      go_->passes().prepare_inverse(go_->stages().queue(), number, part.entries);
+    });
   }
 
   Function& function() { return f_; }
@@ -207,6 +205,12 @@ class message_core {
     return pattern;
   }
 
+  /// Which rows travel in backward: needed ones where they do in forward or where less sums go so.
+  row_exchange backward_rows(row_exchange asked) const {
+    if (reproducible_verbs_of<T>(come_->pattern().mesh())) return row_exchange::full;
+    const row_exchange there = come_->stages().plan().options().rows;
+    return there == row_exchange::sparsity_aware ? there : asked;
+  }
   /// What the messages of a part of a tile are made of.
   local::message_operands<T> of_part(const local::csr_slice<T>& part, const edges* e,
                                      matrix_view<const T> sources, matrix_view<const T> targets,

@@ -13,7 +13,7 @@ namespace partita::algebra {
 struct message_scores_options {
   local_index heads = 1;                        ///< columns of the scores: a number that divides the width
   local_index edge_columns = 0;                 ///< of the edge matrix: likewise; 0: as many as heads
-  row_exchange rows = row_exchange::automatic;  ///< of forward; backward moves whole sub-blocks
+  row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
 /// Planned scores of the entries (v, u) of a pattern, s(v, u, h) = the sum over the columns j of head h of
@@ -27,7 +27,7 @@ struct message_scores_options {
 /// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
 /// stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along the
 /// axes that partition columns of a head. Backward: T to the ranks that share its rows, also where f does not
-/// read it, whole sub-blocks of X along row, sums for these and, if f reads it, for T; all-reduces of the
+/// read it, X's rows along row as in forward, sums for these and, if f reads it, for T; all-reduces of the
 /// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh,
 /// and where it throws, as message_plan; and shape_error where ranks share columns of heads unless s has all
 /// heads.

@@ -26,7 +26,7 @@ enum class message_reduction : std::uint8_t { sum, mean, max, min };
 struct message_options {
   local_index heads = 1;  ///< columns of the edge matrix: 1, or a number that divides the width, or the width
   message_reduction reduction = message_reduction::sum;
-  row_exchange rows = row_exchange::automatic;  ///< of forward; backward moves whole sub-blocks
+  row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
 namespace detail {
@@ -81,7 +81,7 @@ struct won_value {
 /// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
 /// stationary, all of T's rows to the ranks that share them if f reads them, and the sums; of maxima two
 /// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
-/// of Z and, if f reads it, T to the ranks that share their rows, whole sub-blocks of X along row, and sums
+/// of Z and, if f reads it, T to the ranks that share their rows, X's rows along row as in forward, and sums
 /// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
 /// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
 /// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
