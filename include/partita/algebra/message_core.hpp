@@ -288,4 +288,40 @@ class message_core {
   std::vector<message_part<T>> parts_;
 };
 
+/// What plans of messages have in common: f, and what this rank receives in a backward. A Plan has
+/// predicted_forward().
+template <class Plan, class T, class Device, class Function>
+class planned_messages {
+ public:
+  /// f, to change what it holds.
+  Function& function() { return core_.function(); }
+
+  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
+  /// over all ranks, in closed form.
+  traffic predicted_backward(bool of_edges = true,
+                             bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return core_.predicted_backward(has_rows_, of_edges, of_parameters);
+  }
+  /// In one backward_part.
+  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
+    return predicted_backward(of_edges, of_parameters && core_.exact() != nullptr);
+  }
+  /// In a forward and a backward.
+  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return static_cast<const Plan&>(*this).predicted_forward() + predicted_backward(of_edges, of_parameters);
+  }
+
+ protected:
+  using core = message_core<T, Device, Function>;
+  /// `has_rows`: the result has rows, whose gradient goes to A's; else values of entries.
+  template <class... Planned>
+  explicit planned_messages(bool has_rows, Planned&&... with)
+      : core_(std::forward<Planned>(with)...), has_rows_(has_rows) {}
+
+  core core_;
+
+ private:
+  bool has_rows_;
+};
+
 }  // namespace partita::algebra::detail

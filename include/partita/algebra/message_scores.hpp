@@ -34,8 +34,10 @@ struct message_scores_options {
 ///
 /// Source: Brody, Alon, Yahav (ICLR 2022), equation 7; Vaswani et al. (NeurIPS 2017), section 3.2.1.
 template <class T, class Device, class Function>
-class message_scores_plan {
-  using core = detail::message_core<T, Device, Function>;
+class message_scores_plan
+    : public detail::planned_messages<message_scores_plan<T, Device, Function>, T, Device, Function> {
+  using planned = detail::planned_messages<message_scores_plan, T, Device, Function>;
+  using typename planned::core;
 
  public:
   using edges = edge_matrix<T, Device>;
@@ -46,8 +48,8 @@ class message_scores_plan {
   template <layout A>
   message_scores_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                       message_scores_options options = {})
-      : core_(pattern.stored_for("message_scores_plan"), l, features, std::move(f),
-              options.edge_columns > 0 ? options.edge_columns : options.heads, options.rows),
+      : planned(false, pattern.stored_for("message_scores_plan"), l, features, std::move(f),
+                options.edge_columns > 0 ? options.edge_columns : options.heads, options.rows),
         heads_(options.heads),
         head_width_(width_of(features, options.heads)) {}
   /// For operands like x.
@@ -56,8 +58,7 @@ class message_scores_plan {
                       message_scores_options options = {})
       : message_scores_plan(pattern, x.layout(), x.col_blocking(), std::move(f), options) {}
 
-  /// f, to change what it holds.
-  Function& function() { return core_.function(); }
+  using planned::function;
 
   /// s from rows of the sources and rows of the targets; e may be null, and p if f has no parameters.
   template <layout X, layout Y>
@@ -98,20 +99,6 @@ class message_scores_plan {
     return core_.predicted_stages() + (exact == nullptr
                                            ? core_.predicted_head_sums(heads_)
                                            : exact->predicted_begin(1) + exact->predicted_heads(heads_));
-  }
-  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
-  /// over all ranks, in closed form.
-  traffic predicted_backward(bool of_edges = true,
-                             bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return core_.predicted_backward(false, of_edges, of_parameters);
-  }
-  /// In one backward_part.
-  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
-    return core_.predicted_backward(false, of_edges, of_parameters && core_.exact() != nullptr);
-  }
-  /// In both.
-  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return predicted_forward() + predicted_backward(of_edges, of_parameters);
   }
 
  private:
@@ -164,7 +151,7 @@ class message_scores_plan {
         });
   }
 
-  core core_;
+  using planned::core_;
   local_index heads_, head_width_;
 };
 
