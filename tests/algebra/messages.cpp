@@ -261,6 +261,9 @@ TEST_CASE("messages take memory for rows and for indices of entries, never for e
                         indices = 4 * (4 * entries + 8 * n), rows = 12 * 8 * n * k;
       CHECK_MESSAGE(peak < rows + indices, peak, " bytes on ", to_string(m.shape()));
       if (m.size() == 1) CHECK(rows + indices < entries * k * 8 / 4);
+      const std::size_t first = meter.current() - held;
+      const message_plan other(a, x, f, {.reduction = how});
+      CHECK(meter.current() - held - first + 2 * 4 * entries < first);  // they share inverses of the pattern
       const auto allocations = meter.allocations();
       plan.forward(x, e, parameters, z);
       plan.backward(x, e, parameters, z, dx, de, dp);

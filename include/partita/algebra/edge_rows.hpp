@@ -291,7 +291,7 @@ class edge_scatter_plan {
   buffer<T, Device> sums_, ones_;
   std::optional<detail::product_stages<T, Device>> stages_;
   std::optional<detail::scattered_sum<T, Device>> share_;
-  local::entry_passes<Device> passes_;
+  local::entry_passes<Device> passes_{ends_.pattern().analysed()->inverses()};
 };
 
 }  // namespace partita::algebra
