@@ -244,6 +244,7 @@ class edge_scatter_plan {
   void plan_sources() {
     stages_.emplace(ends_.stages(detail::row_flow::sums_go, row_exchange::automatic));
     const auto& q = stages_->queue();
+    passes_ = local::entry_passes<Device>(ends_.pattern().analysed()->inverses());
     std::size_t most = 0;
     stages_->plan().for_parts([&](std::size_t number, const local::csr_slice<T>& part) {
       passes_.prepare_inverse(q, number, part.entries);
@@ -291,7 +292,7 @@ class edge_scatter_plan {
   buffer<T, Device> sums_, ones_;
   std::optional<detail::product_stages<T, Device>> stages_;
   std::optional<detail::scattered_sum<T, Device>> share_;
-  local::entry_passes<Device> passes_{ends_.pattern().analysed()->inverses()};
+  local::entry_passes<Device> passes_;
 };
 
 }  // namespace partita::algebra
