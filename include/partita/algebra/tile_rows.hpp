@@ -11,8 +11,8 @@
 namespace partita::algebra::detail {
 
 /// For the tiles of A, one after the other, the rows of X whose gradients a product with A^T sums: X as for A
-/// X, in the layout of the product. Along row those rows travel whose sums do, or whole sub-blocks, each while
-/// the tile before it is multiplied. The plan must outlive this.
+/// X, in the layout of the product. Along row those rows travel whose sums do, or whole sub-blocks, each
+/// while the tile before it is multiplied. The plan must outlive this.
 template <class T, class Device>
 class tile_rows {
  public:
