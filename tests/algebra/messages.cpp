@@ -2,6 +2,8 @@
 // Messages of functions of one's own, and the gradients that follow from these, on every policy and mesh.
 #include "partita/algebra/messages.hpp"
 
+#include <set>
+
 #include "partita/algebra/edge_spmm.hpp"
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/sddmm.hpp"
@@ -193,6 +195,26 @@ TEST_CASE("e x_u is the product with an edge matrix, and has its gradients") {
   });
 }
 
+TEST_CASE("by rows, rows that are needed come in both directions, and sums for them go back") {
+  const auto graph = edges_of_messages();
+  for (const int ranks : {2, 3, 4, 6, 9, 16})
+    with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+      const auto a = distribute(m, row_1d.sparse, {vertices, vertices}, share(graph, m));
+      const auto x = generate<double>(m, row_1d.dense, {vertices, width}, field(0));
+      const message_plan plan(a, x, bent, {.heads = 2, .rows = row_exchange::sparsity_aware});
+      std::set<global_index> needed;
+      std::set<std::pair<std::size_t, global_index>> coming;  // from whom, for which row
+      for (const auto& e : graph) {
+        const bool is_target = a.row_range().contains(e.row), is_source = a.row_range().contains(e.col);
+        if (is_target && !is_source) needed.insert(e.col);
+        if (is_source && !is_target)
+          coming.insert({a.row_blocking().owner(partition::every_axis, e.row), e.col});
+      }
+      CHECK(plan.predicted_forward().words == std::ssize(needed) * width);
+      CHECK(plan.predicted_backward(false).words == (std::ssize(needed) + std::ssize(coming)) * width);
+    });
+}
+
 TEST_CASE("sources and targets of their own, on a rectangular pattern, in float") {
   constexpr matrix_shape shape{17, 23};
   const auto entries = sparse_entries(shape, 3);
@@ -239,6 +261,9 @@ TEST_CASE("messages take memory for rows and for indices of entries, never for e
                         indices = 4 * (4 * entries + 8 * n), rows = 12 * 8 * n * k;
       CHECK_MESSAGE(peak < rows + indices, peak, " bytes on ", to_string(m.shape()));
       if (m.size() == 1) CHECK(rows + indices < entries * k * 8 / 4);
+      const std::size_t first = meter.current() - held;
+      const message_plan other(a, x, f, {.reduction = how});
+      CHECK(meter.current() - held - first + 2 * 4 * entries < first);  // they share inverses of the pattern
       const auto allocations = meter.allocations();
       plan.forward(x, e, parameters, z);
       plan.backward(x, e, parameters, z, dx, de, dp);

@@ -52,7 +52,8 @@ TEST_CASE("later steps take no memory of the device, and find what they need aft
     host_tape t(m);
     const auto h = t.input(x), v = t.parameter(w);
     const auto norm = layer_norm(h, column_sums(h), column_sums(h));
-    const auto loss = sum(relu(spmm(a, gemm(gemm(h, v), v)) + gemm(h, v)) * h) + sum(norm);
+    const auto loss = sum(relu(spmm(a, gemm(gemm(h, v), v)) + gemm(h, v)) * h) + sum(norm) +
+                      sum(log_softmax(gemm(row_softmax(h), v)) * h) + soft_cross_entropy(gemm(h, v), x);
     const auto step = [&] {
       t.forward();
       t.backward(loss);

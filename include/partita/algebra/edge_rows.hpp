@@ -263,15 +263,14 @@ class edge_scatter_plan {
 
  private:
   void plan_sources() {
-    stages_.emplace(ends_.stages(detail::row_flow::sums_go, row_exchange::full));
+    stages_.emplace(ends_.stages(detail::row_flow::sums_go, row_exchange::automatic));
     const auto& q = stages_->queue();
-    const auto& tiles = stages_->plan().a();
-    std::size_t number = 0, most = 0;
-    for (std::size_t t = 0; t < tiles.count(); ++t)
-      for (const local::csr_slice<T>& part : tiles.parts(t)) {
-        passes_.prepare_inverse(q, number++, part.entries);
-        most = std::max(most, static_cast<std::size_t>(part.entries.nonzeros()));
-      }
+    passes_ = local::entry_passes<Device>(ends_.pattern().analysed()->inverses());
+    std::size_t most = 0;
+    stages_->plan().for_parts([&](std::size_t number, const local::csr_slice<T>& part) {
+      passes_.prepare_inverse(q, number, part.entries);
+      most = std::max(most, static_cast<std::size_t>(part.entries.nonzeros()));
+    });
     ones_ = buffer<T, Device>(q, most);
     local::chunked::fill(q, T(1), matrix_view<T>{ones_.data(), 1, static_cast<local_index>(most)});
   }

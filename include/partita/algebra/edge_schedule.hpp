@@ -27,7 +27,8 @@ class edge_schedule {
         head_width_(width_of(features, heads)),
         stages_({pattern_.mesh(), pattern_.row_blocking(), pattern_.col_blocking(), features,
                  pattern_.layout(), l, flow},
-                pattern_.analysed(), {stationary::a, rows}, entry_values::given) {}
+                pattern_.analysed(), {stationary::a, rows}, entry_values::given),
+        passes_(pattern_.analysed()->inverses()) {}
 
   const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }
   const blocking& features() const { return features_; }

@@ -137,12 +137,9 @@ class transposed_edge_spmm_plan {
     schedule_ = std::make_unique<detail::edge_schedule<T, Device>>(
         other.pattern(), other.operands(), other.features(), other.heads(), row_exchange::automatic,
         detail::row_flow::sums_go);
-    const auto& q = schedule_->stages().queue();
-    const auto& tiles = schedule_->stages().plan().a();
-    std::size_t number = 0;
-    for (std::size_t t = 0; t < tiles.count(); ++t)
-      for (const local::csr_slice<T>& part : tiles.parts(t))
-        schedule_->passes().prepare_inverse(q, number++, part.entries);
+    schedule_->stages().plan().for_parts([&](std::size_t number, const local::csr_slice<T>& part) {
+      schedule_->passes().prepare_inverse(schedule_->stages().queue(), number, part.entries);
+    });
   }
 
   /// x = e^T y.

@@ -42,7 +42,7 @@ class message_core {
                Function f, local_index heads, row_exchange rows)
       : f_(std::move(f)),
         come_(std::make_unique<schedule>(possible(pattern), l, features, heads, rows)),
-        go_(std::make_unique<schedule>(pattern, l, features, heads, row_exchange::full, row_flow::sums_go)),
+        go_(std::make_unique<schedule>(pattern, l, features, heads, backward_rows(rows), row_flow::sums_go)),
         targets_(*come_),
         rows_(std::make_unique<tile_rows<T, Device>>(go_->stages().plan())),
         source_gradient_(pattern.mesh(), l, pattern.col_blocking(), features),
@@ -55,11 +55,9 @@ class message_core {
       gradient_rows_.emplace(*come_);
       return;
     }
-    const auto& tiles = go_->stages().plan().a();
-    std::size_t number = 0;
-    for (std::size_t t = 0; t < tiles.count(); ++t)
-      for (const local::csr_slice<T>& part : tiles.parts(t))
-        go_->passes().prepare_inverse(go_->stages().queue(), number++, part.entries);
+    go_->stages().plan().for_parts([&](std::size_t number, const local::csr_slice<T>& part) {
+      go_->passes().prepare_inverse(go_->stages().queue(), number, part.entries);
+    });
   }
 
   Function& function() { return f_; }
@@ -203,6 +201,12 @@ class message_core {
     return pattern;
   }
 
+  /// Which rows travel in backward: needed ones where they do in forward or where less sums go so.
+  row_exchange backward_rows(row_exchange asked) const {
+    if (reproducible_verbs_of<T>(come_->pattern().mesh())) return row_exchange::full;
+    const row_exchange there = come_->stages().plan().options().rows;
+    return there == row_exchange::sparsity_aware ? there : asked;
+  }
   /// What the messages of a part of a tile are made of.
   local::message_operands<T> of_part(const local::csr_slice<T>& part, const edges* e,
                                      matrix_view<const T> sources, matrix_view<const T> targets,
@@ -278,6 +282,42 @@ class message_core {
   std::optional<spread_rows<T, Device>> gradient_rows_;
   std::vector<buffer<T, Device>> kept_;
   std::vector<message_part<T>> parts_;
+};
+
+/// What plans of messages have in common: f, and what this rank receives in a backward. A Plan has
+/// predicted_forward().
+template <class Plan, class T, class Device, class Function>
+class planned_messages {
+ public:
+  /// f, to change what it holds.
+  Function& function() { return core_.function(); }
+
+  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
+  /// over all ranks, in closed form.
+  traffic predicted_backward(bool of_edges = true,
+                             bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return core_.predicted_backward(has_rows_, of_edges, of_parameters);
+  }
+  /// In one backward_part.
+  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
+    return predicted_backward(of_edges, of_parameters && core_.exact() != nullptr);
+  }
+  /// In a forward and a backward.
+  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
+    return static_cast<const Plan&>(*this).predicted_forward() + predicted_backward(of_edges, of_parameters);
+  }
+
+ protected:
+  using core = message_core<T, Device, Function>;
+  /// `has_rows`: the result has rows, whose gradient goes to A's; else values of entries.
+  template <class... Planned>
+  explicit planned_messages(bool has_rows, Planned&&... with)
+      : core_(std::forward<Planned>(with)...), has_rows_(has_rows) {}
+
+  core core_;
+
+ private:
+  bool has_rows_;
 };
 
 }  // namespace partita::algebra::detail

@@ -13,7 +13,7 @@ namespace partita::algebra {
 struct message_scores_options {
   local_index heads = 1;                        ///< columns of the scores: a number that divides the width
   local_index edge_columns = 0;                 ///< of the edge matrix: likewise; 0: as many as heads
-  row_exchange rows = row_exchange::automatic;  ///< of forward; backward moves whole sub-blocks
+  row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
 /// Planned scores of the entries (v, u) of a pattern, s(v, u, h) = the sum over the columns j of head h of
@@ -27,15 +27,17 @@ struct message_scores_options {
 /// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
 /// stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along the
 /// axes that partition columns of a head. Backward: T to the ranks that share its rows, also where f does not
-/// read it, whole sub-blocks of X along row, sums for these and, if f reads it, for T; all-reduces of the
+/// read it, X's rows along row as in forward, sums for these and, if f reads it, for T; all-reduces of the
 /// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh,
 /// and where it throws, as message_plan; and shape_error where ranks share columns of heads unless s has all
 /// heads.
 ///
 /// Source: Brody, Alon, Yahav (ICLR 2022), equation 7; Vaswani et al. (NeurIPS 2017), section 3.2.1.
 template <class T, class Device, class Function>
-class message_scores_plan {
-  using core = detail::message_core<T, Device, Function>;
+class message_scores_plan
+    : public detail::planned_messages<message_scores_plan<T, Device, Function>, T, Device, Function> {
+  using planned = detail::planned_messages<message_scores_plan, T, Device, Function>;
+  using typename planned::core;
 
  public:
   using edges = edge_matrix<T, Device>;
@@ -46,8 +48,8 @@ class message_scores_plan {
   template <layout A>
   message_scores_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                       message_scores_options options = {})
-      : core_(pattern.stored_for("message_scores_plan"), l, features, std::move(f),
-              options.edge_columns > 0 ? options.edge_columns : options.heads, options.rows),
+      : planned(false, pattern.stored_for("message_scores_plan"), l, features, std::move(f),
+                options.edge_columns > 0 ? options.edge_columns : options.heads, options.rows),
         heads_(options.heads),
         head_width_(width_of(features, options.heads)) {}
   /// For operands like x.
@@ -56,8 +58,7 @@ class message_scores_plan {
                       message_scores_options options = {})
       : message_scores_plan(pattern, x.layout(), x.col_blocking(), std::move(f), options) {}
 
-  /// f, to change what it holds.
-  Function& function() { return core_.function(); }
+  using planned::function;
 
   /// s from rows of the sources and rows of the targets; e may be null, and p if f has no parameters.
   template <layout X, layout Y>
@@ -98,20 +99,6 @@ class message_scores_plan {
     return core_.predicted_stages() + (exact == nullptr
                                            ? core_.predicted_head_sums(heads_)
                                            : exact->predicted_begin(1) + exact->predicted_heads(heads_));
-  }
-  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
-  /// over all ranks, in closed form.
-  traffic predicted_backward(bool of_edges = true,
-                             bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return core_.predicted_backward(false, of_edges, of_parameters);
-  }
-  /// In one backward_part.
-  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
-    return core_.predicted_backward(false, of_edges, of_parameters && core_.exact() != nullptr);
-  }
-  /// In both.
-  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return predicted_forward() + predicted_backward(of_edges, of_parameters);
   }
 
  private:
@@ -164,7 +151,7 @@ class message_scores_plan {
         });
   }
 
-  core core_;
+  using planned::core_;
   local_index heads_, head_width_;
 };
 

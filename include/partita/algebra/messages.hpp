@@ -26,7 +26,7 @@ enum class message_reduction : std::uint8_t { sum, mean, max, min };
 struct message_options {
   local_index heads = 1;  ///< columns of the edge matrix: 1, or a number that divides the width, or the width
   message_reduction reduction = message_reduction::sum;
-  row_exchange rows = row_exchange::automatic;  ///< of forward; backward moves whole sub-blocks
+  row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
 namespace detail {
@@ -81,7 +81,7 @@ struct won_value {
 /// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
 /// stationary, all of T's rows to the ranks that share them if f reads them, and the sums; of maxima two
 /// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
-/// of Z and, if f reads it, T to the ranks that share their rows, whole sub-blocks of X along row, and sums
+/// of Z and, if f reads it, T to the ranks that share their rows, X's rows along row as in forward, and sums
 /// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
 /// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
 /// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
@@ -92,8 +92,9 @@ struct won_value {
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
 template <class T, class Device, class Function>
-class message_plan {
-  using core = detail::message_core<T, Device, Function>;
+class message_plan : public detail::planned_messages<message_plan<T, Device, Function>, T, Device, Function> {
+  using planned = detail::planned_messages<message_plan, T, Device, Function>;
+  using typename planned::core;
 
  public:
   using edges = edge_matrix<T, Device>;
@@ -105,7 +106,8 @@ class message_plan {
   template <layout A>
   message_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                message_options options = {})
-      : core_(pattern.stored_for("message_plan"), l, features, std::move(f), options.heads, options.rows),
+      : planned(true, pattern.stored_for("message_plan"), l, features, std::move(f), options.heads,
+                options.rows),
         reduction_(options.reduction) {
     if (reduction_ == message_reduction::mean) weigh();
     if (chooses()) prepare_winners(l, features);
@@ -116,8 +118,7 @@ class message_plan {
                message_options options = {})
       : message_plan(pattern, x.layout(), x.col_blocking(), std::move(f), options) {}
 
-  /// f, to change what it holds.
-  Function& function() { return core_.function(); }
+  using planned::function;
   /// The heads whose columns this rank computes with; edge matrices need no other values here.
   interval heads_here() const { return core_.come().heads_here(); }
 
@@ -186,20 +187,6 @@ class message_plan {
     const auto* const exact = core_.exact();
     if (exact != nullptr) return rows + exact->predicted_begin(1) + exact->predicted_rows();
     return rows + core_.predicted_row_sums();
-  }
-  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
-  /// over all ranks, in closed form.
-  traffic predicted_backward(bool of_edges = true,
-                             bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return core_.predicted_backward(true, of_edges, of_parameters);
-  }
-  /// In one backward_part.
-  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
-    return core_.predicted_backward(true, of_edges, of_parameters && core_.exact() != nullptr);
-  }
-  /// In both.
-  traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return predicted_forward() + predicted_backward(of_edges, of_parameters);
   }
 
  private:
@@ -336,7 +323,7 @@ class message_plan {
                    });
   }
 
-  core core_;
+  using planned::core_;
   message_reduction reduction_;
   buffer<T, Device> weights_;                        ///< of the rows of A, for a mean
   buffer<T, Device> best_, all_;                     ///< of this rank, and of all that share rows

@@ -63,13 +63,14 @@ class needed_exchange final : public row_traffic<T> {
       return table(n);
     }
     const T* const rows = std::as_const(incoming_[n % 2]).data();
-    if (merged_) return view(rows, comm::total_of(s.received));
-    return view(rows + comm::offset_of(s.received_size, static_cast<int>(t)),
-                static_cast<std::size_t>(s.received[t]));
+    return merged_ ? view(rows, comm::total_of(s.received)) : of_tile(rows, s, t);
   }
 
-  matrix_view<T> sums(std::size_t n, std::size_t) override { return table(n); }
-  void leave(std::size_t n, std::size_t, matrix_view<T>) override {
+  matrix_view<T> sums(std::size_t n, std::size_t t) override {
+    return merged_ ? table(n) : of_tile(table_.data(), steps_[n], t);
+  }
+  void leave(std::size_t n, std::size_t t, matrix_view<T>) override {
+    if (!merged_ && t != last_tile()) return;
     requests_[n % 2].wait();
     std::span<const T> from = std::as_const(table_).span();
     if (steps_.chunks() > 1) {
@@ -107,6 +108,14 @@ class needed_exchange final : public row_traffic<T> {
   matrix_view<U> view(U* rows, std::size_t count) const {
     return {rows, static_cast<local_index>(count), steps_.width(), steps_.width()};
   }
+  /// Those of tile t, one of those that are not merged.
+  template <class U>
+  matrix_view<U> of_tile(U* rows, const step& s, std::size_t t) const {
+    return view(rows + comm::offset_of(s.received_size, static_cast<int>(t)),
+                static_cast<std::size_t>(s.received[t]));
+  }
+  /// The last one of another rank.
+  std::size_t last_tile() const { return steps_.ranks() - (row_.rank() + 1 == row_.size() ? 2 : 1); }
   /// All needed rows for the block of step n, in rank order.
   matrix_view<T> table(std::size_t n) { return view(table_.data(), steps_[n].received_in_block); }
   std::size_t elements(std::size_t rows) const { return rows * static_cast<std::size_t>(steps_.width()); }

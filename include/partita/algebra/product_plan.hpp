@@ -29,8 +29,8 @@ template <class T, class Device>
 class product_plan {
  public:
   /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
-  /// so that Y is traversed twice at any number of ranks. With given values there is one chunk, and where
-  /// sums go whole sub-blocks do. `bytes`: of a number that travels along row.
+  /// so that Y is traversed twice at any number of ranks. With given values there is one chunk. `bytes`: of a
+  /// number that travels along row.
   product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                spmm_options options, entry_values values, std::size_t bytes);
 
@@ -58,6 +58,13 @@ class product_plan {
     if (!s.travels || chunks() == 1) return {stream_->parts(k, s.tile), 0, 1};
     return {stream_->parts(k, s.tile), s.chunk, chunks(),
             entries_.empty() ? std::span<const local_index>() : entries_[s.chunk]};
+  }
+  /// f(number, part) for the parts of a block that stays, numbered as they are multiplied.
+  template <class F>
+  void for_parts(F f) const {
+    std::size_t number = 0;
+    for (const product_stage& s : stages_)
+      for (const local::csr_slice<T>& part : parts(0, s)) f(number++, part);
   }
   /// This rank's rows among those that travel along row for block k.
   template <class View>
@@ -108,10 +115,7 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
                                       spmm_options options, entry_values values, std::size_t bytes)
     : blocks_(blocks), a_(std::move(a)) {
   const auto& m = blocks_.m;
-  if (values == entry_values::given) {
-    options.chunks = 1;
-    if (sums_go()) options.rows = row_exchange::full;
-  }
+  if (values == entry_values::given) options.chunks = 1;
   const bool merges =
       values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
   const spmm_cost<T, Device> cost(blocks_, *a_, merges);
@@ -161,16 +165,18 @@ template <class T, class Device>
 void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) {
   const std::size_t own = merges_ ? 0 : blocks_.own_tile();
   const auto ranks = static_cast<std::size_t>(blocks_.row_ranks());
+  const bool whole_sums = sums_go() && !lists_;  // whose owner takes part in the sum of its own
   if (ranks > 1 && !merges_)
     for (std::size_t t = 0; t < ranks; ++t)
-      stages_.push_back({t, 0, lists_ ? 0 : t, true, sums_go() || t != own});
+      if (!sums_go() || whole_sums || t != own)
+        stages_.push_back({t, 0, lists_ ? 0 : t, true, sums_go() || t != own});
   for (std::size_t j = 0; j < chunks() && merges_; ++j) stages_.push_back({1, j, j, true});
   if (chunks() > 1 && groups_.size() == 1)
     entries_ = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
   tiles_ = groups_.size() * (merges_ ? 2 : ranks);
   // Own rows are multiplied while those of others come; own sums are computed while those for others go.
   if (!sums_go()) stages_.insert(stages_.begin(), product_stage{own});
-  if (sums_go() && (merges_ || ranks == 1)) stages_.push_back({own});
+  if (sums_go() && (!whole_sums || ranks == 1)) stages_.push_back({own});
 }
 
 }  // namespace partita::algebra::detail

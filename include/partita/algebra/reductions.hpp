@@ -2,6 +2,8 @@
 #pragma once
 /// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, in any layout.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "partita/algebra/elementwise.hpp"
@@ -53,27 +55,29 @@ void row_sums(const dense<T, L, Device>& x, dense<T, partition::rows_of(L), Devi
 namespace algebra::detail {
 
 /// y(i, j) = exp(x(i, j) - maximum[i]) and total[i] = sum over j of y(i, j), where maximum[i] is the largest
-/// x(i, j).
+/// x(i, j). Returns maximum and total, in memory that grows to hold them.
 template <class T, layout L, class Device>
-void row_exponentials(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T, Device>& maximum,
-                      buffer<T, Device>& total) {
+std::array<matrix_view<T>, 2> row_exponentials(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                                               buffer<T, Device>& memory) {
   const auto& q = x.mesh().queue();
   const auto& group = x.mesh().along(x.layout().cols);
-  const auto of_rows = [&](buffer<T, Device>& values) {
-    return local::one_per_row(values.data(), x.local().rows);
-  };
+  const auto rows = static_cast<std::size_t>(x.local().rows);
+  memory.grow(q, std::max(memory.size(), 2 * rows));
+  const std::span<T> of_maximum = memory.span().first(rows), of_total = memory.span().subspan(rows, rows);
+  const matrix_view<T> maximum = local::one_per_row(of_maximum.data(), x.local().rows),
+                       total = local::one_per_row(of_total.data(), x.local().rows);
   local::by_rows(
       q, [&](local_index, auto from, auto to) { row_max(q, from, to.data); }, local::reads(x.local()),
-      local::writes(of_rows(maximum)));
-  if (group.size() > 1) group.all_reduce(maximum.span(), reduction::max);
+      local::writes(maximum));
+  if (group.size() > 1) group.all_reduce(of_maximum, reduction::max);
   local::by_rows(
       q,
       [&](local_index, auto from, auto largest, auto to, auto sums) {
         softmax_exp(q, from, largest.data, to, sums.data);
       },
-      local::reads(x.local()), local::reads(of_rows(maximum)), local::writes(y.local()),
-      local::writes(of_rows(total)));
-  x.mesh().sum_along(x.layout().cols, total.span());
+      local::reads(x.local()), local::reads(maximum), local::writes(y.local()), local::writes(total));
+  x.mesh().sum_along(x.layout().cols, of_total);
+  return {maximum, total};
 }
 
 /// x - maximum - log(total) of the row.
@@ -90,46 +94,50 @@ struct log_probability {
 /// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), shifted by the row maximum; y may alias x.
 ///
 /// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row over the ranks that
-/// share the row; nothing when columns are not partitioned. Throws shape_error unless x and y have the same
-/// layout and blockings.
+/// share the row; nothing when columns are not partitioned. `memory`: grows to two numbers for each row.
+/// Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout L, class Device>
-void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T, Device>& memory,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   algebra::detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
-  const auto rows = static_cast<std::size_t>(x.local().rows);
-  buffer<T, Device> maximum(q, rows), total(q, rows);
-  algebra::detail::row_exponentials(x, y, maximum, total);
+  const matrix_view<T> total = algebra::detail::row_exponentials(x, y, memory)[1];
   local::by_rows(
-      q, [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); },
-      local::reads(local::one_per_row(total.data(), x.local().rows)), local::updates(y.local()));
+      q, [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); }, local::reads(total),
+      local::updates(y.local()));
+}
+template <class T, layout L, class Device>
+void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                 std::source_location where = std::source_location::current()) {
+  buffer<T, Device> memory;
+  row_softmax(x, y, memory, where);
 }
 
 namespace algebra {
 
 /// y(i, j) = x(i, j) - log(sum over k of exp(x(i, k))), shifted by the row maximum; y must not alias x.
 ///
-/// Collective over the mesh. What travels: as for row_softmax. Throws shape_error likewise.
+/// Collective over the mesh. What travels, `memory` and what it throws: as for row_softmax.
 template <class T, layout L, class Device>
-void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T, Device>& memory,
                  std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   detail::require_same_blocks("log_softmax", x, y);
   const auto& q = x.mesh().queue();
-  const auto rows = static_cast<std::size_t>(x.local().rows);
-  buffer<T, Device> maximum(q, rows), total(q, rows);
-  detail::row_exponentials(x, y, maximum, total);
-  const auto of_rows = [&](buffer<T, Device>& values) {
-    return local::one_per_row(values.data(), x.local().rows);
-  };
+  const auto [maximum, total] = detail::row_exponentials(x, y, memory);
   local::by_rows(
       q,
       [&](local_index, auto from, auto largest, auto sums, auto to) {
         transform_indexed(q, detail::log_probability<T>{largest.data, sums.data}, from, to);
       },
-      local::reads(x.local()), local::reads(of_rows(maximum)), local::reads(of_rows(total)),
-      local::writes(y.local()));
+      local::reads(x.local()), local::reads(maximum), local::reads(total), local::writes(y.local()));
+}
+template <class T, layout L, class Device>
+void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                 std::source_location where = std::source_location::current()) {
+  buffer<T, Device> memory;
+  log_softmax(x, y, memory, where);
 }
 
 }  // namespace algebra

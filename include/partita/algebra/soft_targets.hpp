@@ -3,6 +3,7 @@
 /// Cross-entropy with a distribution over the classes as target: label smoothing, class weights, and labels
 /// that are probabilities.
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -142,23 +143,34 @@ struct difference {
 /// With soft_targets(labels), that is cross_entropy with these labels, and as in torch with class weights and
 /// smoothing.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. Throws shape_error unless z, Q and
-/// the gradient have the same blockings. Source of smoothing: Szegedy et al. (CVPR 2016), section 7.
+/// Collective over the mesh. What travels: an all-reduce of one element. `memory`: grows to hold numbers as
+/// many as logits, and one for each row. Throws shape_error unless z, Q and the gradient have the same
+/// blockings. Source of smoothing: Szegedy et al. (CVPR 2016), section 7.
 template <class T, class Device>
 double soft_cross_entropy(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& q,
-                          dense<T, vertex_rows, Device>& gradient) {
+                          dense<T, vertex_rows, Device>& gradient, buffer<T, Device>& memory) {
   detail::require_same_blocks("soft_cross_entropy of logits and targets", z, q);
   detail::require_same_blocks("soft_cross_entropy of logits and their gradient", z, gradient);
-  dense<T, vertex_rows, Device> terms(z.mesh(), z.row_blocking(), z.col_blocking());  // (n, classes)
-  log_softmax(z, gradient);
+  log_softmax(z, gradient, memory);
+  const std::size_t size = z.values().size(), rows = static_cast<std::size_t>(z.local().rows);
+  memory.grow(z.mesh().queue(), std::max(memory.size(), size + rows));
+  auto terms = dense<T, vertex_rows, Device>::view(z.mesh(), z.row_blocking(), z.col_blocking(),
+                                                   memory.span().first(size));  // (n, classes)
   zip(gradient, q, terms, detail::cross_entropy_term{});
   const double loss = static_cast<double>(sum(terms));
-  dense<T, vertex_rows, Device> totals(z.mesh(), z.row_blocking(),
-                                       blocking::even(1, z.mesh().shape(), nesting::cols));  // (n, 1)
+  auto totals = dense<T, vertex_rows, Device>::view(z.mesh(), z.row_blocking(),
+                                                    blocking::even(1, z.mesh().shape(), nesting::cols),
+                                                    memory.span().subspan(size, rows));  // (n, 1)
   row_sums(q, totals);
   transform_rows(gradient, totals, gradient, detail::times_probability{});
   zip(gradient, q, gradient, detail::difference{});
   return loss;
+}
+template <class T, class Device>
+double soft_cross_entropy(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& q,
+                          dense<T, vertex_rows, Device>& gradient) {
+  buffer<T, Device> memory;
+  return soft_cross_entropy(z, q, gradient, memory);
 }
 
 }  // namespace partita::algebra

@@ -4,14 +4,15 @@
 
 #include <memory>
 
+#include "partita/algebra/needed_exchange.hpp"
 #include "partita/algebra/product_plan.hpp"
 #include "partita/transfer/redistribution.hpp"
 
 namespace partita::algebra::detail {
 
 /// For the tiles of A, one after the other, the rows of X whose gradients a product with A^T sums: X as for A
-/// X, in the layout of the product. Whole sub-blocks travel along row, each while the tile before it is
-/// multiplied. The plan must outlive this.
+/// X, in the layout of the product. Along row those rows travel whose sums do, or whole sub-blocks, each
+/// while the tile before it is multiplied. The plan must outlive this.
 template <class T, class Device>
 class tile_rows {
  public:
@@ -22,7 +23,9 @@ class tile_rows {
       change_ = std::make_unique<redistribution<T, Device>>(b.m, b.cols, b.features, b.dense, to);
       changed_ = buffer<T, Device>(b.m.queue(), static_cast<std::size_t>(change_->new_block().size()));
     }
-    if (b.row_ranks() > 1)
+    if (plan_.lists())
+      coming_ = std::make_unique<needed_exchange<T, Device>>(b.m, plan_.lists(), row_flow::rows_come, false);
+    else if (b.row_ranks() > 1)
       coming_ = std::make_unique<whole_exchange<T, Device>>(b.m, plan_.groups(), plan_.width());
   }
 
@@ -37,10 +40,11 @@ class tile_rows {
     arrived_ = 0;
     if (coming_) coming_->start(0, x_);
   }
-  /// The rows for tile t; all tiles are asked for in order. Valid until the next one is.
+  /// The rows for tile t; all tiles are asked for in the order of the plan. Valid until the next one is.
   matrix_view<const T> operator()(std::size_t t) {
+    if (t != plan_.blocks().own_tile() && plan_.lists()) return coming_->arrive(0, t);
     const std::size_t tiles = plan_.groups()[0].rows.size();
-    for (; coming_ && arrived_ <= t; ++arrived_) {
+    for (; coming_ && !plan_.lists() && arrived_ <= t; ++arrived_) {
       come_ = coming_->arrive(arrived_, arrived_);
       if (arrived_ + 1 < tiles) coming_->start(arrived_ + 1, x_);
     }
@@ -50,7 +54,9 @@ class tile_rows {
   /// What this rank receives in one round, in closed form.
   traffic predicted() const {
     const spmm_blocks<Device>& b = plan_.blocks();
-    return transfer::received_rows(plan_.groups()[0].rows, plan_.width(), static_cast<int>(b.own_tile())) +
+    const row_group& group = plan_.groups()[0];
+    return transfer::received_rows(plan_.lists() ? group.needed : group.rows, plan_.width(),
+                                   static_cast<int>(b.own_tile())) +
            redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense,
                                                 b.exchanged(plan_.options()));
   }
@@ -59,7 +65,7 @@ class tile_rows {
   const product_plan<T, Device>& plan_;
   std::unique_ptr<redistribution<T, Device>> change_;
   buffer<T, Device> changed_;
-  std::unique_ptr<whole_exchange<T, Device>> coming_;
+  std::unique_ptr<row_traffic<T>> coming_;
   matrix_view<const T> x_, come_;
   std::size_t arrived_ = 0;
 };

@@ -76,7 +76,10 @@ template <class T, class Device>
 scalar<T, Device> soft_cross_entropy(variable<T, Device> z,
                                      const std::type_identity_t<dense<T, vertex_rows, Device>>& targets) {
   return loss(
-      z, [&targets](const auto& x, auto& dx) { return algebra::soft_cross_entropy(x, targets, dx); },
+      z,
+      [&targets, memory = buffer<T, Device>()](const auto& x, auto& dx) mutable {
+        return algebra::soft_cross_entropy(x, targets, dx, memory);
+      },
       algebra::predicted_sum<T>(z.on().mesh(), 1));
 }
 /// The logistic loss of z against 0/1 targets of several labels (n x classes), -1 in the rows of vertices

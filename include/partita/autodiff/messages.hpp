@@ -44,8 +44,13 @@ class message_node final : public node<T, Device> {
         parameters_(has.parameters ? this->from().back() : nullptr) {}
 
   void settle() override {
-    if (!this->in().needs_gradient) unwanted_.allocate(this->in().at);
-    if (!targets_->needs_gradient) unwanted_of_targets_.allocate(targets_->at);
+    const auto take = [](const slot& x, matrix_views<T, Device>& unwanted) {
+      if (x.needs_gradient) return;
+      unwanted.allocate(x.at);
+      fill(unwanted.any(), T(0));
+    };
+    take(this->in(), unwanted_);
+    take(*targets_, unwanted_of_targets_);
   }
   void forward() override {
     plan_.forward(this->in().value->any(), targets_->value->any(), edges_ ? &edges_->value->edges() : nullptr,

@@ -132,9 +132,9 @@ class softmax_node final : public node<T, Device> {
   void settle() override { sums_.allocate(one_per_row(this->to().at)); }
   void forward() override {
     if (logarithm_)
-      algebra::log_softmax(this->in().rows(), this->to().rows());
+      algebra::log_softmax(this->in().rows(), this->to().rows(), memory_);
     else
-      partita::row_softmax(this->in().rows(), this->to().rows());
+      partita::row_softmax(this->in().rows(), this->to().rows(), memory_);
   }
   void backward() override {
     const auto &y = this->to().rows(), &dy = this->to().gradient->rows();
@@ -156,6 +156,7 @@ class softmax_node final : public node<T, Device> {
  private:
   bool logarithm_;
   matrix_views<T, Device> sums_;
+  buffer<T, Device> memory_;  ///< of forward
 };
 
 template <class T, class Device>
@@ -202,7 +203,7 @@ variable<T, Device> inner(variable<T, Device> x, variable<T, Device> y) {
 }
 
 /// y(i, j) = exp(x(i, j)) / the sum over k of exp(x(i, k)), x with whole rows; adjoint: dx = y (dy - the row
-/// sum of y dy). Local; a forward takes two numbers for each row and gives them back. Throws shape_error.
+/// sum of y dy). Local. Throws shape_error.
 template <class T, class Device>
 variable<T, Device> row_softmax(variable<T, Device> x) {
   return detail::softmax("row_softmax", x, false);

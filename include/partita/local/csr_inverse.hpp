@@ -2,6 +2,10 @@
 #pragma once
 /// Column-wise access to a CSR pattern.
 
+#include <cstddef>
+#include <map>
+#include <tuple>
+
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
 
@@ -49,5 +53,11 @@ struct csr_inverse {
     return csr_inverse_view(*this).transposed<T>();
   }
 };
+
+/// Inverses by the offsets and columns of their patterns, and by a number that tells patterns apart whose
+/// arrays are received in the same memory.
+template <class Device>
+using csr_inverses =
+    std::map<std::tuple<const local_index*, const local_index*, std::size_t>, csr_inverse<Device>>;
 
 }  // namespace partita::local

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -93,6 +92,10 @@ struct column_kernels {
 template <class Device>
 class entry_passes {
  public:
+  entry_passes() = default;
+  /// With inverses that plans of one pattern share.
+  explicit entry_passes(std::shared_ptr<csr_inverses<Device>> shared) : inverses_(std::move(shared)) {}
+
   /// Calls f(edge_chunk, views of the operands ...) for consecutive rows of a: once, for all of them, unless
   /// a or an operand is far. f gets a pointer to the values of entries, those of the chunk's first entry, and
   /// views of rows. What is far, f is given near copies of; operands of columns, if one of them is far, are
@@ -119,9 +122,9 @@ class entry_passes {
   const csr_inverse<Device>& inverse(const device_queue<Device>& q, std::size_t number,
                                      const csr_view<T>& a) {
     const auto key = std::tuple(a.offsets, a.columns, number);
-    const auto found = inverses_.find(key);
-    return found != inverses_.end() ? found->second
-                                    : inverses_.try_emplace(key, inverse_of(q, a)).first->second;
+    const auto found = inverses_->find(key);
+    return found != inverses_->end() ? found->second
+                                     : inverses_->try_emplace(key, inverse_of(q, a)).first->second;
   }
   /// Makes the inverse of a where passes will ask for it.
   template <class T>
@@ -159,7 +162,7 @@ class entry_passes {
   }
 
   std::shared_ptr<void> plans_;
-  std::map<std::tuple<const local_index*, const local_index*, std::size_t>, csr_inverse<Device>> inverses_;
+  std::shared_ptr<csr_inverses<Device>> inverses_ = std::make_shared<csr_inverses<Device>>();
 };
 
 namespace detail {

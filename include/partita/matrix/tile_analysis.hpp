@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/matrix/needed_rows.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/device.hpp"
@@ -87,6 +88,12 @@ class tile_analysis {
               : local::merged_shape(*tiles_, tiles_->entries(queue_), own_, needed(), most_).shape;
     return *merged_shape_;
   }
+  /// The inverses of its parts, and of those of compacted(), that plans make; kept as long as one of them is.
+  std::shared_ptr<csr_inverses<Device>> inverses() {
+    auto shared = inverses_.lock();
+    if (!shared) inverses_ = shared = std::make_shared<csr_inverses<Device>>();
+    return shared;
+  }
 
   /// Replaces the values, which are not factored, in storage order; every product with the tiles, or with a
   /// copy of them, sees the new ones.
@@ -137,6 +144,7 @@ class tile_analysis {
   buffer<T, Device> compacted_factors_;
   std::optional<tile_shape> merged_shape_;
   std::optional<block> merged_;
+  std::weak_ptr<csr_inverses<Device>> inverses_;
 };
 
 }  // namespace partita::local

@@ -64,7 +64,7 @@ class objective {
     const auto& labels = *labels_[index(io::split_part::train)];
     if (own_) return own_(logits, vertices_, gradient);
     if (weight_ == 0) return fill(gradient, T(0)), 0;
-    if (soft_targets_) return algebra::soft_cross_entropy(logits, *soft_targets_, gradient);
+    if (soft_targets_) return algebra::soft_cross_entropy(logits, *soft_targets_, gradient, memory_);
     if (task_ == io::task::classes) return algebra::cross_entropy(logits, labels, gradient);
     const matrix& targets = *targets_[index(io::split_part::train)];
     if (task_ == io::task::labels) return algebra::logistic_loss(logits, targets, labels.counted(), gradient);
@@ -217,6 +217,7 @@ class objective {
   std::array<std::optional<algebra::vertex_labels<Device>>, 3> labels_;
   std::array<std::optional<matrix>, 3> targets_;
   std::optional<matrix> soft_targets_;  ///< of the training set, where labels are weighted or smoothed
+  mutable buffer<T, Device> memory_;    ///< of their loss
 };
 
 }  // namespace partita::nn
