@@ -4,6 +4,7 @@
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/mini_batches.hpp"
+#include "support/recorded_sage.hpp"
 #include "support/runs.hpp"
 
 namespace test_mini_batch {
@@ -84,6 +85,18 @@ TEST_CASE(
         CHECK(largest_difference(collect(t.parameters().gradients()), expected.gradients) < 1e-10);
       });
     }
+  }
+}
+
+TEST_CASE("a layer written forward only gives what the same layer does, by rows and by slices of columns") {
+  nn::add_model(recorded_sage());
+  nn::training_options o = batch_options("recorded sage");
+  for (const placement how : {placement::any, placement::column}) {
+    o.mini_batch.placement = how;
+    o.model = "sage";
+    const step_result expected = step_of(1, d, o);
+    o.model = "recorded sage";
+    check_step(step_of(3, d, o), expected);
   }
 }
 
