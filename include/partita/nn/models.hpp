@@ -167,6 +167,15 @@ model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
             return rgcn_conv<T, Device>(relations, in, out, with, how);
           })};
 }
+/// The same on blocks of sampled neighbours, each of so many relations above each other.
+template <class T, class Device>
+model<T, Device> rgcn(const graph_of_layers<T, Device>& blocks, global_index relations,
+                      const std::vector<global_index>& widths, const relation_weights& how,
+                      const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+            return rgcn_conv<T, Device>(blocks[l], relations, in, out, with, how);
+          })};
+}
 
 /// Relational attention with elu in between; widths: f, hidden widths per head, classes. Heads are side by
 /// side, averaged in the last layer.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/graph/propagation_matrices.hpp"
+#include "partita/graph/relation_matrices.hpp"
 #include "partita/sampling/layer_sampler.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/sampling/walk_sampler.hpp"
@@ -15,7 +16,8 @@
 namespace partita::nn {
 
 /// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
-/// or cut by rows. Collective over the mesh. What travels: see distribute.
+/// or cut by rows; of relations all of theirs, above each other. Collective over the mesh. What travels: see
+/// distribute.
 template <class T, class Device>
 sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
                                  const training_options& options, graph::propagation_matrix of) {
@@ -24,7 +26,13 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
   const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
                               m.queue());
   const graph::propagation_matrices<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
-  return sampling::graph<T>(graph.matrix_for(of, true));
+  const auto a = graph.matrix_for(of, true);
+  if (of == graph::propagation_matrix::relations) {
+    using enum graph::relation_edges;
+    const graph::relation_matrices<T, Device> all(a, data, options.inverse_relations ? both_ways : as_stored);
+    return sampling::graph<T>(all.above_each_other());
+  }
+  return sampling::graph<T>(a);
 }
 
 /// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;

@@ -47,6 +47,9 @@ class block_steps {
                                 models_that(&model_row::is_on_blocks),
                                 " can, coupled and with mean aggregation"});
     if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
+    if (options.mini_batch.placement == sampling::placement::column && !named_.on_blocks.slices)
+      base::throw_error<error>({"placement column multiplies slices of the columns of X, which model ",
+                                named_.title(), " does not take"});
     if (options.mini_batch.placement == sampling::placement::column)
       memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");
     if (!named_.on_blocks.aggregates)

@@ -52,11 +52,12 @@ struct model_request {
     return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
   }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
-  /// Those of the data, cut as the whole graph is. Collective over the mesh.
+  /// Those of the data, cut as the whole graph is, and how many they are. Collective over the mesh.
   graph::relation_matrices<T, Device> relations() const {
     using enum graph::relation_edges;
     return {whole_graph(), data, options.inverse_relations ? both_ways : as_stored};
   }
+  global_index relation_count() const { return data.relations * (options.inverse_relations ? 2 : 1); }
 };
 
 /// A variant of a model and its factory.
@@ -142,7 +143,9 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("rgcn"),
        [](const auto& r) {
-         return nn::rgcn(r.relations(), r.widths(), {r.options.bases, r.options.relation_blocks}, r.with);
+         const relation_weights how{r.options.bases, r.options.relation_blocks};
+         if (r.with.options().sampled) return nn::rgcn(r.graph, r.relation_count(), r.widths(), how, r.with);
+         return nn::rgcn(r.relations(), r.widths(), how, r.with);
        }},
       {row("rgat"),
        [](const auto& r) {
