@@ -97,7 +97,7 @@ TEST_CASE(
 TEST_CASE(
     "relations and vectors of edges: steps on all neighbours are whole ones, and others those of one rank") {
   const io::dataset typed = with_edge_data(d);
-  for (const char* model : {"rgcn"}) {
+  for (const char* model : {"rgcn", "gine", "gatv2", "transformer"}) {
     nn::training_options o = batch_options(model, {-1, -1});
     o.bases = o.model == "rgcn" ? 2 : 0;
     o.mini_batch.batch = 1000;
@@ -174,8 +174,8 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   refused("only neighbours can be drawn with replacement, not layers or walks");
   o.coupling = nn::coupling::decoupled;
   refused(
-      "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat and "
-      "rgcn can, coupled and with mean aggregation");
+      "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat, "
+      "gine, gatv2, transformer and rgcn can, coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "partita/graph/edge_features.hpp"
 #include "partita/graph/propagation_matrices.hpp"
 #include "partita/graph/relation_matrices.hpp"
 #include "partita/sampling/layer_sampler.hpp"
@@ -16,11 +17,13 @@
 namespace partita::nn {
 
 /// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
-/// or cut by rows; of relations all of theirs, above each other. Collective over the mesh. What travels: see
-/// distribute.
+/// or cut by rows; of relations all of theirs, above each other; an adjacency matrix with a 1 for each entry.
+/// `vectors`: with those of edges, where the data have some. Collective over the mesh. What travels: see
+/// distribute and graph::edge_features.
 template <class T, class Device>
 sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
-                                 const training_options& options, graph::propagation_matrix of) {
+                                 const training_options& options, graph::propagation_matrix of,
+                                 bool vectors = false) {
   const bool cut = options.mini_batch.cut_graph;
   const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
   const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
@@ -32,7 +35,16 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
     const graph::relation_matrices<T, Device> all(a, data, options.inverse_relations ? both_ways : as_stored);
     return sampling::graph<T>(all.above_each_other());
   }
-  return sampling::graph<T>(a);
+  std::vector<T> values;
+  local_index width = 0;
+  if (vectors && data.edge_features.cols > 0) {
+    const auto e = graph::edge_features(a, data, graph::repeated_edges::summed);
+    values.resize(e.values().size());
+    copy(m.queue(), e.values(), std::span<T>(values));
+    width = e.heads();
+  }
+  const sampling::graph<T> of_matrix(a, values, width);
+  return of == graph::propagation_matrix::adjacency ? of_matrix.of_ones() : of_matrix;
 }
 
 /// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;

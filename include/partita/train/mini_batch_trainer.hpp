@@ -175,7 +175,8 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
       steps_(alone_, data, options) {
   const mini_batch_options& how = options.mini_batch;
-  const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
+  const auto graph =
+      sampled_graph<T>(m, data, options, steps_.named().multiplies_with, steps_.named().reads_edge_vectors);
   sampler_ =
       make_sampler(graph, options, layer_widths(data, options).size() - 1, steps_.named().has_own_diagonal(),
                    vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
