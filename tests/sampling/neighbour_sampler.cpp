@@ -153,6 +153,55 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
   }
 }
 
+TEST_CASE("every relation has the fan-out, entries keep their vectors, on whole graphs and cut ones") {
+  constexpr global_index relations = 3;
+  std::vector<triplet<double>> entries;
+  for (const auto& e : graph_entries(n))
+    entries.push_back({e.row * relations + e.col % relations, e.col, 1.0});
+  const auto whole = by_rows(entries);
+  const auto sample_on = [&](const host_mesh& m, int r) {
+    const blocking cols = blocking::even(n, m.shape(), nesting::rows);
+    const auto a = distribute(m, row_1d.sparse, cols.stacked(relations), cols, share(entries, m),
+                              symmetry::one_way, row_1d.dense);
+    const auto stored = a.local()->entries(m.queue());
+    std::vector<double> vectors;  // in the order in which a rank stores its tiles
+    for (std::size_t t = 0; t < a.local()->count(); ++t)
+      for (std::size_t i = 0; i < std::size_t(a.row_range().size()); ++i)
+        for (std::size_t e = stored.begin(t, i); e < stored.end(t, i); ++e)
+          vectors.insert(vectors.end(), {double(a.row_range().begin + global_index(i)),
+                                         double(a.tile_columns(t).begin + stored.column(e))});
+    sample s;
+    neighbour_sampler<double>(graph<double>(a, vectors, 2), {.fanouts = {-1, 2}, .seed = 5})(roots_of(r, n),
+                                                                                             3, s);
+    return s;
+  };
+  std::map<int, sample> alone;
+  for (const int r : {0, 1, 2, 3}) alone[r] = sample_on(host_mesh(self::world(), {1, 1, 1}), r);
+  for (const auto& [r, s] : alone) {
+    CHECK(s.blocks[1].rows == relations * std::ssize(roots_of(r, n)));
+    for (std::size_t l = 0; l < 2; ++l) {
+      const auto& b = s.blocks[l];
+      CHECK(b.rows == relations * (l == 0 ? s.blocks[1].cols : std::ssize(roots_of(r, n))));
+      REQUIRE(b.vectors.size() == 2 * b.columns.size());
+      for (local_index i = 0; i < b.rows; ++i) {
+        const global_index row = s.vertices[std::size_t(i / relations)] * relations + i % relations;
+        const auto begin = std::size_t(b.offsets[std::size_t(i)]),
+                   end = std::size_t(b.offsets[std::size_t(i) + 1]);
+        const std::size_t degree = whole.contains(row) ? whole.at(row).size() : 0;
+        CHECK(end - begin == (l == 0 ? degree : std::min<std::size_t>(2, degree)));
+        for (std::size_t e = begin; e < end; ++e) {
+          CHECK((e == begin || b.columns[e - 1] < b.columns[e]));
+          CHECK(b.vectors[2 * e] == double(row));
+          CHECK(b.vectors[2 * e + 1] == double(s.vertices[std::size_t(b.columns[e])]));
+          CHECK(b.values[e] == doctest::Approx(double(degree) / double(end - begin)));
+        }
+      }
+    }
+  }
+  for (const int ranks : {2, 4})
+    on_mesh({ranks, 1, 1}, [&](const host_mesh& m) { CHECK(sample_on(m, m.rank()) == alone.at(m.rank())); });
+}
+
 TEST_CASE("a sample does not depend on the number of threads, and keeps its memory") {
   for (const bool replace : {false, true})
     check_threads<neighbour_sampler<double>>(test_graph(700, true), neighbour_options{{4, 40}, 5, replace},

@@ -34,6 +34,23 @@ inline partita::io::dataset without_features(partita::io::dataset d) {
   return d;
 }
 
+/// With three types of edges and vectors of two numbers, an edge that comes twice, and one of two types.
+inline partita::io::dataset with_edge_data(partita::io::dataset d) {
+  std::vector<partita::io::edge> edges(d.edges.begin(), d.edges.end());
+  edges.insert(edges.end(), {edges[0], edges[1]});
+  std::vector<std::int64_t> types;
+  std::vector<double> vectors, weights;
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    types.push_back(e + 2 == edges.size() ? 0 : std::int64_t(e % 3));
+    vectors.insert(vectors.end(), {double(e % 7) / 7 - 0.4, double(e % 5) / 5 - 0.3});
+    weights.push_back(1 + double(e % 4) / 4);
+  }
+  d.relations = 3;
+  d.edge_features = {std::ssize(edges), 2, std::move(vectors)};
+  d.edges = std::move(edges), d.edge_types = std::move(types), d.edge_weights = std::move(weights);
+  return d;
+}
+
 /// d loss / d X (n x w) of the last batch, on every rank, where X is learned.
 inline std::vector<double> collected_gradient(batch_trainer& t) {
   const auto& x = *t.embedding();

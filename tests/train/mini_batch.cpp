@@ -4,6 +4,7 @@
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/mini_batches.hpp"
+#include "support/recorded_sage.hpp"
 #include "support/runs.hpp"
 
 namespace test_mini_batch {
@@ -12,7 +13,7 @@ using namespace test_support;
 
 struct step_result {
   double loss = 0;
-  std::vector<double> gradients, of_embedding;
+  std::vector<double> gradients, of_embedding = {1};
 };
 
 step_result step_of(int ranks, const io::dataset& d, const nn::training_options& o) {
@@ -58,23 +59,29 @@ TEST_CASE("losses and gradients are those of one rank, for every placement, rank
       }
 }
 
+/// A step on the whole graph with all training vertices.
+step_result whole_step(const io::dataset& data, const nn::training_options& o) {
+  step_result found;
+  on_mesh({1, 1, 1}, [&](const host_mesh& m) {
+    auto net = nn::make_model<double>(m, data, o, row_1d);
+    const auto x = graph::local_features<double>(m, data, false);
+    nn::objective<double, host> labels(m, data, {}, net.row_blocking());
+    dense<double, vertex_rows, host> dz(m, {data.vertices, data.classes});
+    found.loss =
+        labels.loss(net.forward(algebra::operand<double, host>(x), {.training = true, .epoch = 2}), dz);
+    net.backward(dz);
+    found.gradients = collect(net.parameters().gradients());
+  });
+  return found;
+}
+
 TEST_CASE(
     "with all neighbours and one batch of all training vertices, gradients are those of the whole graph") {
   for (const char* model : sampled_models) {
     CAPTURE(model);
     nn::training_options o = batch_options(model, {-1, -1});
     o.mini_batch.batch = 1000;
-    step_result expected;
-    on_mesh({1, 1, 1}, [&](const host_mesh& m) {
-      auto net = nn::make_model<double>(m, d, o, row_1d);
-      const auto x = graph::local_features<double>(m, d, false);
-      nn::objective<double, host> labels(m, d, {}, net.row_blocking());
-      dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes});
-      expected.loss =
-          labels.loss(net.forward(algebra::operand<double, host>(x), {.training = true, .epoch = 2}), dz);
-      net.backward(dz);
-      expected.gradients = collect(net.parameters().gradients());
-    });
+    const step_result expected = whole_step(d, o);
     for (const placement how : placements) {
       o.mini_batch.placement = how;
       with_mesh({3, 1, 1}, [&](const host_mesh& m) {
@@ -84,6 +91,42 @@ TEST_CASE(
         CHECK(largest_difference(collect(t.parameters().gradients()), expected.gradients) < 1e-10);
       });
     }
+  }
+}
+
+TEST_CASE(
+    "relations and vectors of edges: steps on all neighbours are whole ones, and others those of one rank") {
+  const io::dataset typed = with_edge_data(d);
+  for (const char* model : {"rgcn", "gine", "gatv2", "transformer"}) {
+    nn::training_options o = batch_options(model, {-1, -1});
+    o.bases = o.model == "rgcn" ? 2 : 0;
+    o.mini_batch.batch = 1000;
+    check_step(step_of(3, typed, o), whole_step(typed, o));
+    o = batch_options(model);
+    const step_result expected = step_of(1, typed, o);
+    CHECK(expected.loss > 0.1);
+    for (const placement how : {placement::any, placement::home, placement::column_gather})
+      for (const int ranks : {2, 3, 6})
+        for (const bool cut : {false, true}) {
+          INFO("model ", model, ", how ", static_cast<int>(how), ", ranks ", ranks, ", cut ", cut);
+          o.mini_batch.placement = how;
+          o.mini_batch.cut_graph = cut;
+          check_step(step_of(ranks, typed, o), expected);
+        }
+    o.mini_batch.placement = placement::column;
+    CHECK_THROWS_WITH(step_of(1, typed, o), doctest::Contains("which model "));
+  }
+}
+
+TEST_CASE("a layer written forward only gives what the same layer does, by rows and by slices of columns") {
+  nn::add_model(recorded_sage());
+  nn::training_options o = batch_options("recorded sage");
+  for (const placement how : {placement::any, placement::column}) {
+    o.mini_batch.placement = how;
+    o.model = "sage";
+    const step_result expected = step_of(1, d, o);
+    o.model = "recorded sage";
+    check_step(step_of(3, d, o), expected);
   }
 }
 
@@ -131,8 +174,8 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   refused("only neighbours can be drawn with replacement, not layers or walks");
   o.coupling = nn::coupling::decoupled;
   refused(
-      "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin and gat can, "
-      "coupled and with mean aggregation");
+      "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat, "
+      "gine, gatv2, transformer and rgcn can, coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }

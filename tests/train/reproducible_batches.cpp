@@ -59,11 +59,13 @@ void expect_same_bits(const io::dataset& d, nn::training_options o, std::initial
 
 const io::dataset d = directed_graph(61);
 
-TEST_CASE("gcn, sage and gin: the same bits for every number of ranks, placement and number of threads") {
+TEST_CASE(
+    "gcn, sage, gin and rgcn: the same bits for every number of ranks, placement and number of threads") {
   for (const char* model : {"gcn", "sage", "gin"}) {
     expect_same_bits<float>(d, options_for(model), {2, 3, 4, 6});
     expect_same_bits<double>(d, options_for(model), {2, 3, 4, 6});
   }
+  expect_same_bits<double>(with_edge_data(d), options_for("rgcn"), {2, 3});
 }
 
 TEST_CASE(

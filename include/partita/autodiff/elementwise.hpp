@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Element-wise verbs on variables, in any layout, beside those of sums.hpp: functions by dual numbers, relu,
-/// dropout; changes of layout.
+/// dropout; changes of layout, and of rows.
 
 #include "partita/algebra/row_products.hpp"
 #include "partita/autodiff/sums.hpp"
@@ -243,6 +243,32 @@ class redistribute_node final : public node<T, Device> {
   redistribution<T, Device> there_, back_;
 };
 
+/// The first rows of X, copied; of slices of columns, those of their targets.
+template <class T, class Device>
+class first_rows_node final : public node<T, Device> {
+ public:
+  using node<T, Device>::node;
+
+  void forward() override {
+    auto &x = this->in(), &y = this->to();
+    y.given.reset();
+    if (x.sliced)
+      y.given = x.given->slices()->targets();
+    else
+      copy(first_rows(std::as_const(x.rows()), y.at.rows), y.rows());
+  }
+  void backward() override {
+    auto& x = this->in();
+    if (!x.needs_gradient || x.sliced) return;
+    auto first = first_rows(x.sum().rows(), this->to().at.rows);
+    partita::zip(first, this->to().gradient->rows(), first, base::linear_combination<T>{1, 1});
+  }
+  bool reads_as_given(const algebra::operand<T, Device>& h) const override { return h.slices() != nullptr; }
+  bool hands_on_slices() const override { return true; }
+  bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
+};
+
 inline void require_rate(double rate) {
   if (!(rate >= 0 && rate < 1))
     base::throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(rate)});
@@ -310,6 +336,18 @@ variable<T, Device> redistribute(variable<T, Device> x, layout l) {
                               "): gradients of replicated matrices are sums over the ranks"});
   return x.on().template record<detail::redistribute_node<T, Device>>(
       {x.on().mesh(), l, x.row_blocking(), x.col_blocking()}, {x}, false);
+}
+/// The first rows of x, as many as `rows` has, or x itself where that is all of them: on a block of sampled
+/// neighbours the targets, of the sources x. Adjoint: dx += dy in these rows. Local. Throws shape_error unless
+/// x has whole rows, and each rank's block of `rows` begins where that of x does.
+template <class T, class Device>
+variable<T, Device> first_rows(variable<T, Device> x, const blocking& rows) {
+  if (rows == x.row_blocking()) return x;
+  if (x.layout() != vertex_rows)
+    base::throw_error<shape_error>(
+        {"first_rows takes whole rows, not ", x.shape(), " with (", to_string(x.layout()), ")"});
+  return x.on().template record<detail::first_rows_node<T, Device>>(
+      {x.on().mesh(), vertex_rows, rows, x.col_blocking()}, {x}, false);
 }
 
 }  // namespace partita::autodiff

@@ -169,17 +169,18 @@ place<Device> weight_place(const autodiff::tape<T, Device>& t, matrix_shape shap
 /// Y = A X, where A has s rows for each row of Y and t columns for each row of X: A (s m x t n), X (n x t f),
 /// Y (m x s f), `rows` those of Y. X is multiplied as if its t parts of f columns were rows below each other,
 /// and the s rows of A X that belong to a row of Y are beside each other there. So one product aggregates
-/// under several relations what travels once (s > 1), or sums over relations what is sent once (t > 1).
-/// Adjoint: dX = A^T dY, likewise. Collective over the mesh. What travels: see spmm. Throws shape_error
-/// unless X has whole rows, and blocks fit.
+/// under several relations what travels once (s > 1), or sums over relations what is sent once (t > 1). `s`:
+/// where Y may have no rows, from which it would follow. Adjoint: dX = A^T dY, likewise. Collective over the
+/// mesh. What travels: see spmm. Throws shape_error unless X has whole rows, and blocks fit.
 template <class T, class Device>
 variable<T, Device> stacked_spmm(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& a,
-                                 variable<T, Device> x, const blocking& rows) {
+                                 variable<T, Device> x, const blocking& rows, global_index s = 0) {
   auto& t = x.on();
   const auto times = [](global_index of, global_index one) {
     return one > 0 && of % one == 0 ? of / one : 1;
   };
-  const global_index of_x = times(a.shape().cols, x.shape().rows), of_y = times(a.shape().rows, rows.size());
+  const global_index of_x = times(a.shape().cols, x.shape().rows),
+                     of_y = s > 0 ? s : times(a.shape().rows, rows.size());
   if (x.layout() != vertex_rows || x.shape().cols % of_x != 0 ||
       !(x.row_blocking().stacked(of_x) == a.col_blocking()) || !(rows.stacked(of_y) == a.row_blocking()))
     base::throw_error<shape_error>({"stacked_spmm: A of ", a.shape(), " does not fit X of ", x.shape(),

@@ -116,34 +116,57 @@ model<T, Device> gat(const graph_of_layers<T, Device>& graph, const std::vector<
         return gat_conv<T, Device>(graph[l], in, out, with, how);
       });
 }
-/// The same of gatv2_conv, and of transformer_conv with relu in between; vectors of edges may be null.
+/// What the edges of a layer have: vectors, and, on sampled neighbours, how often each counts; null for none.
 template <class T, class Device>
-model<T, Device> gatv2(const sparse<T, dynamic_layout, Device>& a, const edge_vectors<T, Device>& vectors,
+struct layer_edges {
+  edge_vectors<T, Device> vectors, factors;
+};
+
+/// That of each layer: the same of all on a whole graph, or those of each block.
+template <class T, class Device>
+class edges_of_layers {
+ public:
+  edges_of_layers() = default;
+  edges_of_layers(edge_vectors<T, Device> of_all) : layers_{{std::move(of_all), nullptr}} {}
+  explicit edges_of_layers(std::vector<layer_edges<T, Device>> of_blocks) : layers_(std::move(of_blocks)) {}
+
+  layer_edges<T, Device> operator[](std::size_t l) const {
+    return layers_.empty() ? layer_edges<T, Device>() : layers_[std::min(l, layers_.size() - 1)];
+  }
+
+ private:
+  std::vector<layer_edges<T, Device>> layers_;
+};
+
+/// The same of gatv2_conv, and of transformer_conv with relu in between.
+template <class T, class Device>
+model<T, Device> gatv2(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                        const std::vector<global_index>& widths, int heads, int last_heads,
                        const builder<T, Device>& b) {
   return detail::layers_of_heads<elu>(
       widths, heads, last_heads, b,
-      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
-        return gatv2_conv<T, Device>(a, vectors, in, out, with, how);
+      [&](std::size_t l, auto in, auto out, const auto& with, const attention_heads& how) {
+        return gatv2_conv<T, Device>(graph[l], edges[l].vectors, in, out, with, how);
       });
 }
 template <class T, class Device>
-model<T, Device> transformer(const sparse<T, dynamic_layout, Device>& a,
-                             const edge_vectors<T, Device>& vectors, const std::vector<global_index>& widths,
-                             int heads, int last_heads, const builder<T, Device>& b) {
+model<T, Device> transformer(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
+                             const std::vector<global_index>& widths, int heads, int last_heads,
+                             const builder<T, Device>& b) {
   return detail::layers_of_heads<relu>(
       widths, heads, last_heads, b,
-      [&](std::size_t, auto in, auto out, const auto& with, const attention_heads& how) {
-        return transformer_conv<T, Device>(a, vectors, in, out, with, how);
+      [&](std::size_t l, auto in, auto out, const auto& with, const attention_heads& how) {
+        return transformer_conv<T, Device>(graph[l], edges[l].vectors, in, out, with, how);
       });
 }
 
-/// Layers of gine_conv with relu in between; widths: f, hidden widths, classes; vectors of edges may be null.
+/// Layers of gine_conv with relu in between; widths: f, hidden widths, classes.
 template <class T, class Device>
-model<T, Device> gine(const sparse<T, dynamic_layout, Device>& a, const edge_vectors<T, Device>& vectors,
+model<T, Device> gine(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                       const std::vector<global_index>& widths, double epsilon, const builder<T, Device>& b) {
-  return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
-            return gine_conv<T, Device>(a, vectors, in, out, epsilon, with);
+  return {b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+            const auto [vectors, factors] = edges[l];
+            return gine_conv<T, Device>(graph[l], vectors, in, out, epsilon, with, factors);
           })};
 }
 
@@ -165,6 +188,15 @@ model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
                       const builder<T, Device>& b) {
   return {b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
             return rgcn_conv<T, Device>(relations, in, out, with, how);
+          })};
+}
+/// The same on blocks of sampled neighbours, each of so many relations above each other.
+template <class T, class Device>
+model<T, Device> rgcn(const graph_of_layers<T, Device>& blocks, global_index relations,
+                      const std::vector<global_index>& widths, const relation_weights& how,
+                      const builder<T, Device>& b) {
+  return {b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+            return rgcn_conv<T, Device>(blocks[l], relations, in, out, with, how);
           })};
 }
 

@@ -164,5 +164,12 @@ template <class T, class Device, class Function>
 recorded_layer<T, Device> recorded(const builder<T, Device>& b, global_index in, Function f) {
   return {b, in, std::move(f)};
 }
+/// The same for an H with these rows: those of the columns of the block that the layer multiplies with, on
+/// sampled neighbours. What is of the vertices themselves is then of first_rows(h, those of the block).
+template <class T, class Device, class Function>
+recorded_layer<T, Device> recorded(const builder<T, Device>& b, const blocking& rows, global_index in,
+                                   Function f) {
+  return {b, rows, in, std::move(f)};
+}
 
 }  // namespace partita::nn

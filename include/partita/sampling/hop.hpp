@@ -3,6 +3,7 @@
 /// One hop of a sampler: entries are chosen from the rows of target vertices, and become a block.
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,8 +31,9 @@ struct choice {
 
 /// The memory of a sampler and what all of them do. Used by one thread at a time.
 ///
-/// A draw is a function object: draw(row, v, chosen) takes entries of row v of the graph, no entry twice, as
-/// a pure function of v, so that it does not matter on which rank or thread it runs.
+/// A draw is a function object: draw(row, v, chosen) takes entries of a row of the graph, no entry twice, as
+/// a pure function of v, so that it does not matter on which rank or thread it runs. v is the vertex, or of R
+/// relations the number of the row, that of the vertex times R and that of the relation.
 template <class T>
 class hop {
  public:
@@ -49,6 +51,7 @@ class hop {
   void begin(std::span<const global_index> roots, sample<T>& out) {
     numbers_.clear();
     out.vertices.assign(roots.begin(), roots.end());
+    out.relations = graph_.relations();
     for (const global_index v : roots) {
       if (v < 0 || v >= graph_.vertices())
         base::throw_error<shape_error>({"root ", v, " is not a vertex of a graph of ", graph_.vertices()});
@@ -58,8 +61,8 @@ class hop {
   }
 
   /// Chooses from the rows of `targets`. Of a cut graph collective over its ranks; what travels: an exchange
-  /// (requests), in which the answer about a vertex is the number of entries chosen, their columns and
-  /// values.
+  /// (requests), in which the answer about a vertex is the number of entries chosen of each relation, their
+  /// columns, values and vectors.
   template <class Draw>
   void choose(std::span<const global_index> targets, const Draw& draw) {
     if (graph_.is_replicated()) return choose_here(targets, draw);
@@ -113,6 +116,8 @@ class hop {
         base::to_local(static_cast<global_index>(entries), "the number of entries of a sampled block");
     b.columns.resize(entries);
     b.values.resize(entries);
+    b.width = graph_.width();
+    b.vectors.resize(entries * static_cast<std::size_t>(b.width));
     local::run_parts(static_cast<int>(used_),
                      [&](int p) { copy_sorted(parts_[static_cast<std::size_t>(p)], b); });
     out.sampled_edges += entries;
@@ -126,6 +131,7 @@ class hop {
     choice chosen;
     std::size_t first_row = 0, first_entry = 0;
     std::vector<std::pair<local_index, T>> sorted;
+    std::vector<local_index> order;
   };
 
   /// Chooses from several rows before it reads the entries, which have been fetched from memory by then.
@@ -133,15 +139,19 @@ class hop {
   void choose_part(std::span<const global_index> targets, const Draw& draw, part& to) const {
     to.rows.clear();
     choice& chosen = to.chosen;
+    const auto width = static_cast<std::size_t>(graph_.width());
     for (std::size_t first = 0; first < targets.size(); first += rows_ahead) {
       chosen.entries.clear();
       chosen.factors.clear();
       for (std::size_t i = first; i < std::min(first + rows_ahead, targets.size()); ++i) {
         if (i + rows_ahead < targets.size()) graph_.prefetch(targets[i + rows_ahead]);
-        const std::size_t before = chosen.entries.size();
-        draw(graph_.row(targets[i]), targets[i], chosen);
-        to.rows.counts.push_back(static_cast<local_index>(chosen.entries.size() - before));
-        for (std::size_t k = before; k < chosen.entries.size(); ++k) {
+        const std::size_t all_before = chosen.entries.size();
+        for (local_index r = 0; r < graph_.relations(); ++r) {
+          const std::size_t before = chosen.entries.size();
+          draw(graph_.row(targets[i], r), targets[i] * graph_.relations() + r, chosen);
+          to.rows.counts.push_back(static_cast<local_index>(chosen.entries.size() - before));
+        }
+        for (std::size_t k = all_before; k < chosen.entries.size(); ++k) {
           __builtin_prefetch(graph_.columns().data() + chosen.entries[k]);
           __builtin_prefetch(graph_.values().data() + chosen.entries[k]);
         }
@@ -150,6 +160,8 @@ class hop {
         to.rows.columns.push_back(graph_.columns()[chosen.entries[k]]);
         to.rows.values.push_back(
             static_cast<T>(static_cast<double>(graph_.values()[chosen.entries[k]]) * chosen.factors[k]));
+        const T* const vector = graph_.vectors().data() + chosen.entries[k] * width;
+        to.rows.vectors.insert(to.rows.vectors.end(), vector, vector + width);
       }
     }
   }
@@ -171,6 +183,7 @@ class hop {
     for (std::size_t i = 0; i < from.rows.counts.size(); ++i) {
       to.offsets[from.first_row + i] = static_cast<local_index>(at);
       const std::ptrdiff_t count = from.rows.counts[i];
+      if (to.width > 0) sort_vectors(from, at - from.first_entry, count, to, at);
       if (count <= few)
         insert_sorted(columns, values, count, to.columns.data() + at, to.values.data() + at);
       else
@@ -179,6 +192,18 @@ class hop {
       values += count;
       at += static_cast<std::size_t>(count);
     }
+  }
+  /// The vectors of `count` entries from `first` on in the order of their columns.
+  static void sort_vectors(part& from, std::size_t first, std::ptrdiff_t count, block<T>& to,
+                           std::size_t at) {
+    const auto width = static_cast<std::size_t>(to.width);
+    const local_index* const columns = from.rows.columns.data() + first;
+    from.order.resize(static_cast<std::size_t>(count));
+    std::iota(from.order.begin(), from.order.end(), 0);
+    std::ranges::sort(from.order, {}, [&](local_index k) { return columns[k]; });
+    for (const local_index k : from.order)
+      std::copy_n(from.rows.vectors.data() + (first + static_cast<std::size_t>(k)) * width, width,
+                  to.vectors.data() + at++ * width);
   }
   static void insert_sorted(const local_index* columns, const T* values, std::ptrdiff_t count,
                             local_index* to_columns, T* to_values) {

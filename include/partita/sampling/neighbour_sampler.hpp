@@ -110,9 +110,9 @@ class neighbour_draw {
   std::uint64_t key_;
 };
 
-/// GraphSAGE's neighbourhoods: each target of layer l keeps fanouts[l] of its in-neighbours, see
-/// neighbour_draw. A vertex draws the same neighbours in a hop whatever the roots, so the sample of several
-/// roots is the union of theirs. Source: Hamilton, Ying, Leskovec, NIPS 2017.
+/// GraphSAGE's neighbourhoods: each target of layer l keeps fanouts[l] of its in-neighbours, or so many under
+/// each relation, see neighbour_draw. A vertex draws the same neighbours in a hop whatever the roots, so the
+/// sample of several roots is the union of theirs. Source: Hamilton, Ying, Leskovec, NIPS 2017.
 template <class T>
 class neighbour_sampler final : public sampler<T> {
  public:
@@ -145,8 +145,9 @@ class neighbour_sampler final : public sampler<T> {
   void sum_weights() {
     const interval rows = graph().row_range();
     cumulative_.reserve(graph().columns().size());
-    for (global_index v = rows.begin; v < rows.end; ++v) {
-      const graph_row row = graph().row(v);
+    for (global_index k = rows.begin * graph().relations(); k < rows.end * graph().relations(); ++k) {
+      const graph_row row =
+          graph().row(k / graph().relations(), static_cast<local_index>(k % graph().relations()));
       double sum = 0;
       for (local_index i = 0; i < row.count; ++i) {
         const std::size_t e = row.begin + static_cast<std::size_t>(i);

@@ -62,9 +62,11 @@ std::vector<global_index> neighbours_by_home(const graph<T>& g, std::span<const 
   std::vector<global_index> counts(roots.size() * ranks, 0);
   for (std::size_t i = 0; i < roots.size(); ++i) {
     if (!g.row_range().contains(roots[i])) continue;
-    const graph_row row = g.row(roots[i]);
-    for (std::size_t e = row.begin; e < row.begin + static_cast<std::size_t>(row.count); ++e)
-      ++counts[i * ranks + home(g.columns()[e])];
+    for (local_index r = 0; r < g.relations(); ++r) {
+      const graph_row row = g.row(roots[i], r);
+      for (std::size_t e = row.begin; e < row.begin + static_cast<std::size_t>(row.count); ++e)
+        ++counts[i * ranks + home(g.columns()[e])];
+    }
   }
   if (!g.is_replicated()) g.ranks().all_reduce(counts);
   return counts;

@@ -11,22 +11,25 @@
 
 namespace partita::sampling {
 
-/// Entries with global columns, row by row.
+/// Entries with global columns, row by row; their vectors, where the graph has some.
 template <class T>
 struct entry_rows {
   std::vector<local_index> counts;   ///< (rows)
   std::vector<local_index> columns;  ///< (sum of counts)
   std::vector<T> values;             ///< (sum of counts)
+  std::vector<T> vectors = {};       ///< (sum of counts x width)
 
   void clear() {
     counts.clear();
     columns.clear();
     values.clear();
+    vectors.clear();
   }
   void append(const entry_rows& other) {
     counts.insert(counts.end(), other.counts.begin(), other.counts.end());
     columns.insert(columns.end(), other.columns.begin(), other.columns.end());
     values.insert(values.end(), other.values.begin(), other.values.end());
+    vectors.insert(vectors.end(), other.vectors.begin(), other.vectors.end());
   }
 };
 
@@ -82,28 +85,42 @@ class requests {
     answers.resize(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) answers[i] = buffer[places_[i]];
   }
-  /// A row of entries for each of questions().
+  /// A row of entries, or one for each relation, for each of questions().
   void answer(const entry_rows<T>& given, entry_rows<T>& answers) {
     const communicator& ranks = graph_.ranks();
-    answer(given.counts, answers.counts, packed_rows_.counts);
-    sum(given.counts, asks_, sent_);
-    sum(packed_rows_.counts, asked_, received_);
-    packed_rows_.columns.resize(comm::total_of(received_));
-    packed_rows_.values.resize(packed_rows_.columns.size());
-    ranks.all_to_all(given.columns, sent_, packed_rows_.columns, received_);
-    ranks.all_to_all(given.values, sent_, packed_rows_.values, received_);
+    const auto relations = static_cast<std::size_t>(graph_.relations()),
+               width = static_cast<std::size_t>(graph_.width());
+    const auto times = [](std::vector<global_index> counts, std::size_t factor) {
+      for (global_index& n : counts) n *= static_cast<global_index>(factor);
+      return counts;
+    };
+    entry_rows<T>& all = packed_rows_;
+    all.counts.resize(places_.size() * relations);
+    ranks.all_to_all(given.counts, times(asks_, relations), all.counts, times(asked_, relations));
+    sum(given.counts, times(asks_, relations), sent_);
+    sum(all.counts, times(asked_, relations), received_);
+    all.columns.resize(comm::total_of(received_));
+    all.values.resize(all.columns.size());
+    all.vectors.resize(all.columns.size() * width);
+    ranks.all_to_all(given.columns, sent_, all.columns, received_);
+    ranks.all_to_all(given.values, sent_, all.values, received_);
+    if (width > 0) ranks.all_to_all(given.vectors, times(sent_, width), all.vectors, times(received_, width));
 
-    begins_.resize(places_.size() + 1);
+    begins_.resize(all.counts.size() + 1);
     begins_[0] = 0;
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      begins_[i + 1] = begins_[i] + static_cast<std::size_t>(packed_rows_.counts[i]);
-    answers.columns.clear();
-    answers.values.clear();
-    for (const std::size_t place : places_)
-      for (std::size_t e = begins_[place]; e < begins_[place + 1]; ++e) {
-        answers.columns.push_back(packed_rows_.columns[e]);
-        answers.values.push_back(packed_rows_.values[e]);
-      }
+    for (std::size_t i = 0; i < all.counts.size(); ++i)
+      begins_[i + 1] = begins_[i] + static_cast<std::size_t>(all.counts[i]);
+    answers.clear();
+    const auto append = [](auto& to, const auto& from, std::size_t begin, std::size_t end) {
+      to.insert(to.end(), from.data() + begin, from.data() + end);
+    };
+    for (const std::size_t place : places_) {
+      const std::size_t first = place * relations, begin = begins_[first], end = begins_[first + relations];
+      append(answers.counts, all.counts, first, first + relations);
+      append(answers.columns, all.columns, begin, end);
+      append(answers.values, all.values, begin, end);
+      append(answers.vectors, all.vectors, begin * width, end * width);
+    }
   }
 
  private:

@@ -29,28 +29,33 @@ void roots_apart(const sample<T>& together, sample<T>& apart) {
     return number;
   };
   const auto places_now = [&] { return base::to_local(std::ssize(places), "the vertices of roots apart"); };
-  for (local_index r = 0; r < together.blocks.back().rows; ++r) place_of(r, r);
+  const local_index relations = together.relations;
+  for (local_index r = 0; r < together.blocks.back().rows / relations; ++r) place_of(r, r);
 
   apart.blocks.resize(together.blocks.size());
-  std::vector<std::pair<local_index, T>> row;
+  std::vector<std::pair<local_index, std::size_t>> row;  // column, entry of `from`
   for (std::size_t l = together.blocks.size(); l-- > 0;) {
     const block<T>& from = together.blocks[l];
     block<T>& to = apart.blocks[l];
-    to.rows = places_now();
+    to.rows = base::to_local(std::ssize(places) * relations, "the rows of roots apart");
     to.offsets.assign(1, 0);
     to.columns.clear();
     to.values.clear();
-    for (std::size_t i = 0; i < static_cast<std::size_t>(to.rows); ++i) {
-      const auto [root, v] = places[i];
+    to.width = from.width;
+    to.vectors.clear();
+    for (local_index i = 0; i < to.rows; ++i) {
+      const auto [root, v] = places[static_cast<std::size_t>(i / relations)];
       row.clear();
-      const auto first = static_cast<std::size_t>(v);
+      const auto first = static_cast<std::size_t>(v * relations + i % relations);
       for (auto e = static_cast<std::size_t>(from.offsets[first]);
            e < static_cast<std::size_t>(from.offsets[first + 1]); ++e)
-        row.emplace_back(place_of(root, from.columns[e]), from.values[e]);
+        row.emplace_back(place_of(root, from.columns[e]), e);
       std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-      for (const auto& [column, value] : row) {
+      for (const auto& [column, e] : row) {
+        const T* const vector = from.vectors.data() + e * static_cast<std::size_t>(from.width);
         to.columns.push_back(column);
-        to.values.push_back(value);
+        to.values.push_back(from.values[e]);
+        to.vectors.insert(to.vectors.end(), vector, vector + from.width);
       }
       to.offsets.push_back(base::to_local(std::ssize(to.columns), "the entries of roots apart"));
     }
@@ -61,6 +66,7 @@ void roots_apart(const sample<T>& together, sample<T>& apart) {
     apart.vertices.push_back(together.vertices[static_cast<std::size_t>(v)]);
   apart.sampled_edges = together.sampled_edges;
   apart.weights.clear();
+  apart.relations = relations;
 }
 
 }  // namespace partita::sampling

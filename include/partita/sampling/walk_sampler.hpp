@@ -87,9 +87,10 @@ template <class T>
 class walk_sampler final : public sampler<T> {
  public:
   /// Over a cut graph collective over its ranks: presampling travels as samples do, but for the entries.
-  /// Throws shape_error naming an option out of range.
+  /// Throws shape_error naming an option out of range, and error for several relations.
   walk_sampler(partita::sampling::graph<T> g, walk_options options)
       : hop_(std::move(g), options.threads), requests_(graph()), options_(std::move(options)) {
+    if (graph().relations() > 1) throw error("walks are of a graph of one relation");
     if (options_.layers < 1) throw shape_error("a walk sampler needs at least 1 layer, not 0");
     if (options_.length < 0)
       base::throw_error<shape_error>({"a random walk has 0 steps or more, not ", options_.length});

@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "partita/graph/edge_features.hpp"
 #include "partita/graph/propagation_matrices.hpp"
+#include "partita/graph/relation_matrices.hpp"
 #include "partita/sampling/layer_sampler.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/sampling/walk_sampler.hpp"
@@ -15,16 +17,34 @@
 namespace partita::nn {
 
 /// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
-/// or cut by rows. Collective over the mesh. What travels: see distribute.
+/// or cut by rows; of relations all of theirs, above each other; an adjacency matrix with a 1 for each entry.
+/// `vectors`: with those of edges, where the data have some. Collective over the mesh. What travels: see
+/// distribute and graph::edge_features.
 template <class T, class Device>
 sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
-                                 const training_options& options, graph::propagation_matrix of) {
+                                 const training_options& options, graph::propagation_matrix of,
+                                 bool vectors = false) {
   const bool cut = options.mini_batch.cut_graph;
   const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
   const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
                               m.queue());
   const graph::propagation_matrices<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
-  return sampling::graph<T>(graph.matrix_for(of, true));
+  const auto a = graph.matrix_for(of, true);
+  if (of == graph::propagation_matrix::relations) {
+    using enum graph::relation_edges;
+    const graph::relation_matrices<T, Device> all(a, data, options.inverse_relations ? both_ways : as_stored);
+    return sampling::graph<T>(all.above_each_other());
+  }
+  std::vector<T> values;
+  local_index width = 0;
+  if (vectors && data.edge_features.cols > 0) {
+    const auto e = graph::edge_features(a, data, graph::repeated_edges::summed);
+    values.resize(e.values().size());
+    copy(m.queue(), e.values(), std::span<T>(values));
+    width = e.heads();
+  }
+  const sampling::graph<T> of_matrix(a, values, width);
+  return of == graph::propagation_matrix::adjacency ? of_matrix.of_ones() : of_matrix;
 }
 
 /// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;

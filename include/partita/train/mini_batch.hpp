@@ -25,6 +25,23 @@ graph_of_layers<T, Device> block_operators(const mesh<Device>& alone,
   return graph_of_layers<T, Device>(std::move(matrices));
 }
 
+/// What their edges have: vectors, and the values of the blocks as factors. Local.
+template <class T, class Device>
+edges_of_layers<T, Device> edges_of_blocks(const graph_of_layers<T, Device>& graph,
+                                           const std::vector<sampling::block<T>>& blocks) {
+  std::vector<layer_edges<T, Device>> layers(blocks.size());
+  for (std::size_t l = 0; l < blocks.size(); ++l) {
+    const auto edges = [&](const std::vector<T>& values, local_index width) {
+      edge_matrix<T, Device> e(graph[l], width);
+      copy(graph[l].mesh().queue(), std::span<const T>(values), e.values());
+      return std::make_shared<const edge_matrix<T, Device>>(std::move(e));
+    };
+    layers[l].factors = edges(blocks[l].values, 1);
+    if (blocks[l].width > 0) layers[l].vectors = edges(blocks[l].vectors, blocks[l].width);
+  }
+  return edges_of_layers<T, Device>(std::move(layers));
+}
+
 /// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
 /// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.
 ///
@@ -47,14 +64,20 @@ class block_steps {
                                 models_that(&model_row::is_on_blocks),
                                 " can, coupled and with mean aggregation"});
     if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
+    if (options.mini_batch.placement == sampling::placement::column && !named_.on_blocks.slices)
+      base::throw_error<error>({"placement column multiplies slices of the columns of X, which model ",
+                                named_.title(), " does not take"});
     if (options.mini_batch.placement == sampling::placement::column)
       memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");
     if (!named_.on_blocks.aggregates)
-      memory::refuse_reproducible(alone.queue(), "attention on sampled neighbours");
+      memory::refuse_reproducible(alone.queue(), named_.reads_edge_vectors
+                                                     ? "messages of sampled neighbours"
+                                                     : "attention on sampled neighbours");
     if (options.mini_batch.sampler == batch_sampler::walks)
       memory::refuse_reproducible(alone.queue(),
                                   "training on subgraphs of walks, which are those of a rank's roots,");
-    const sampling::block<T> none{0, 0, {0}, {}, {}};
+    const auto width = static_cast<local_index>(named_.reads_edge_vectors ? data.edge_features.cols : 0);
+    const sampling::block<T> none{0, 0, {0}, {}, {}, width};
     const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
     parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();
     total_.emplace(alone_, parameters_->values().shape());
@@ -121,7 +144,10 @@ class block_steps {
   }
   model<T, Device> make(const std::vector<sampling::block<T>>& blocks, const builder<T, Device>& b) const {
     const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
-    return named_.make({block_operators(alone_, blocks, transposes), data_, options_, b});
+    const auto graph = block_operators(alone_, blocks, transposes);
+    return named_.make(
+        {graph, data_, options_, b,
+         named_.reads_edge_vectors ? edges_of_blocks(graph, blocks) : edges_of_layers<T, Device>()});
   }
   builder<T, Device> builder_of(const std::vector<sampling::block<T>>& blocks, const blocking& inputs,
                                 bool input_gradient) {

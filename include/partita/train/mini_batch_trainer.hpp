@@ -172,10 +172,11 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
       steps_(alone_, data, options) {
   const mini_batch_options& how = options.mini_batch;
-  const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
-  sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
-                          steps_.named().multiplies_with != graph::propagation_matrix::mean_normalized,
-                          vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
+  const auto graph =
+      sampled_graph<T>(m, data, options, steps_.named().multiplies_with, steps_.named().reads_edge_vectors);
+  sampler_ =
+      make_sampler(graph, options, layer_widths(data, options).size() - 1, steps_.named().has_own_diagonal(),
+                   vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
   if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
   result_.placement = how.placement;
   if (how.placement == sampling::placement::automatic) choose_placement();
@@ -212,7 +213,7 @@ void mini_batch_trainer<T, Device>::choose_placement() {
       cost.add(how, slots_[0].samples, home_);
     }
   result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
-  if (apart_)
+  if (apart_ || !steps_.named().on_blocks.slices)
     std::erase_if(result_.candidates, [](const auto& k) { return k.first == sampling::placement::column; });
   result_.placement = std::ranges::min(result_.candidates, {}, [](const auto& k) { return k.second; }).first;
   result_.most_roots = 0;

@@ -14,10 +14,12 @@
 namespace partita::nn {
 
 /// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
-/// for a model that cannot be trained on blocks), and whether after the block.
+/// for a model that cannot be trained on blocks), and whether after the block. `slices`: whether it takes
+/// slices of the columns of its input, as placement column has them.
 struct first_layer {
   int products = 0;
   bool aggregates = false;
+  bool slices = true;
 };
 
 /// A variant of a model.
@@ -36,6 +38,12 @@ struct model_row {
   /// stages multiply with other products.
   bool rounds_operands() const { return on_stages; }
   bool is_on_blocks() const { return on_blocks.products > 0; }
+  /// Whether the diagonal of its matrix is a vertex's own share, which samplers keep, and not loops.
+  bool has_own_diagonal() const {
+    using enum graph::propagation_matrix;
+    return multiplies_with == gcn_normalized || multiplies_with == weighted_self ||
+           multiplies_with == self_loops;
+  }
   bool is_of(const training_options& o) const {
     return name == o.model && coupling == o.coupling && aggregation == o.aggregation;
   }
@@ -77,14 +85,17 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers coupling heads last-heads dropout"},
     {.name = "gine",
      .multiplies_with = graph::propagation_matrix::adjacency,
+     .on_blocks = {1, false, false},
      .options = "hidden layers epsilon dropout",
      .reads_edge_vectors = true},
     {.name = "gatv2",
      .multiplies_with = graph::propagation_matrix::self_loops,
+     .on_blocks = {2, false, false},
      .options = "hidden layers heads last-heads dropout",
      .reads_edge_vectors = true},
     {.name = "transformer",
      .multiplies_with = graph::propagation_matrix::adjacency,
+     .on_blocks = {4, false, false},
      .options = "hidden layers heads last-heads dropout",
      .reads_edge_vectors = true},
     {.name = "meshgraphnet",
@@ -105,6 +116,7 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers dropout exchange-chunks"},
     {.name = "rgcn",
      .multiplies_with = graph::propagation_matrix::relations,
+     .on_blocks = {2, true, false},
      .options = "hidden layers bases relation-blocks inverse-relations dropout exchange-chunks"},
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,

@@ -36,13 +36,14 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
 }
 
 /// The inputs from which a named model is constructed: the matrix, or blocks, that it multiplies with, and
-/// the builder of its layers.
+/// the builder of its layers; of blocks what their edges have.
 template <class T, class Device>
 struct model_request {
   graph_of_layers<T, Device> graph;
   const io::dataset& data;
   const training_options& options;
   builder<T, Device> with;
+  edges_of_layers<T, Device> of_blocks = {};
 
   std::vector<global_index> widths() const { return layer_widths(data, options); }
   int layers() const { return static_cast<int>(widths().size()) - 1; }
@@ -52,11 +53,18 @@ struct model_request {
     return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
   }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
-  /// Those of the data, cut as the whole graph is. Collective over the mesh.
+  /// Those of the data, cut as the whole graph is, and how many they are. Collective over the mesh.
   graph::relation_matrices<T, Device> relations() const {
     using enum graph::relation_edges;
     return {whole_graph(), data, options.inverse_relations ? both_ways : as_stored};
   }
+  /// The vectors of edges, none where the data have none. Collective over the mesh.
+  edges_of_layers<T, Device> edges() const {
+    if (with.options().sampled || data.edge_features.cols == 0) return of_blocks;
+    return std::make_shared<const edge_matrix<T, Device>>(
+        graph::edge_features(whole_graph(), data, graph::repeated_edges::summed));
+  }
+  global_index relation_count() const { return data.relations * (options.inverse_relations ? 2 : 1); }
 };
 
 /// A variant of a model and its factory.
@@ -66,16 +74,6 @@ struct named_model : model_row {
 };
 
 namespace detail {
-
-/// make(vectors of edges, or null where the data have none): of a model that sends messages.
-template <class T, class Device, class Make>
-model<T, Device> with_edge_vectors(const model_request<T, Device>& r, Make make) {
-  edge_vectors<T, Device> vectors;
-  if (r.data.edge_features.cols > 0)
-    vectors = std::make_shared<const edge_matrix<T, Device>>(
-        graph::edge_features(r.whole_graph(), r.data, graph::repeated_edges::summed));
-  return make(vectors);
-}
 
 /// Those of model_rows, with factories, and what add_model has added.
 template <class T, class Device>
@@ -94,31 +92,20 @@ std::vector<named_model<T, Device>>& known_models() {
          return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
        }},
       {row("gine"),
-       [](const auto& r) {
-         return with_edge_vectors(r, [&](const auto& vectors) {
-           return nn::gine(r.whole_graph(), vectors, r.widths(), r.options.epsilon, r.with);
-         });
-       }},
+       [](const auto& r) { return nn::gine(r.graph, r.edges(), r.widths(), r.options.epsilon, r.with); }},
       {row("gatv2"),
        [](const auto& r) {
-         return with_edge_vectors(r, [&](const auto& vectors) {
-           return nn::gatv2(r.whole_graph(), vectors, r.widths(), r.options.heads, r.options.last_heads,
-                            r.with);
-         });
+         return nn::gatv2(r.graph, r.edges(), r.widths(), r.options.heads, r.options.last_heads, r.with);
        }},
       {row("transformer"),
        [](const auto& r) {
-         return with_edge_vectors(r, [&](const auto& vectors) {
-           return nn::transformer(r.whole_graph(), vectors, r.widths(), r.options.heads, r.options.last_heads,
-                                  r.with);
-         });
+         return nn::transformer(r.graph, r.edges(), r.widths(), r.options.heads, r.options.last_heads,
+                                r.with);
        }},
       {row("meshgraphnet"),
        [](const auto& r) {
-         return with_edge_vectors(r, [&](const auto& vectors) {
-           return nn::meshgraphnet(r.whole_graph(), vectors, input_width(r.data, r.options),
-                                   r.options.hidden[0], r.data.classes, r.convolutions(), r.with);
-         });
+         return nn::meshgraphnet(r.whole_graph(), r.edges()[0].vectors, input_width(r.data, r.options),
+                                 r.options.hidden[0], r.data.classes, r.convolutions(), r.with);
        }},
       {row("sgc"),
        [](const auto& r) {
@@ -142,7 +129,9 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("rgcn"),
        [](const auto& r) {
-         return nn::rgcn(r.relations(), r.widths(), {r.options.bases, r.options.relation_blocks}, r.with);
+         const relation_weights how{r.options.bases, r.options.relation_blocks};
+         if (r.with.options().sampled) return nn::rgcn(r.graph, r.relation_count(), r.widths(), how, r.with);
+         return nn::rgcn(r.relations(), r.widths(), how, r.with);
        }},
       {row("rgat"),
        [](const auto& r) {

@@ -28,7 +28,8 @@ struct gatv2_score {
 /// Z_v = sum over u->v of alpha_uv H_u W_l + b per head, alpha the softmax over u of a . leaky(0.2)(H_u W_l +
 /// H_v W_r + e_uv W_e), heads concatenated or averaged (n x out; H n x in, W_l and W_r in x heads width, W_e
 /// k x heads width, a 1 x heads width); without edge vectors, without their term. A's values are not used:
-/// every entry counts once, and one without a vector, such as an added loop, has 0.
+/// every entry counts once, and one without a vector, such as an added loop, has 0. On sampled neighbours a
+/// is a block (targets x sources), H has the rows of its columns, and Z those of its rows.
 ///
 /// What travels: see algebra::message_scores_plan, edge_softmax and edge_spmm_plan. Throws shape_error when
 /// the heads do not divide `out`.
@@ -38,13 +39,13 @@ recorded_layer<T, Device> gatv2_conv(const sparse<T, dynamic_layout, Device>& a,
                                      global_index out, const builder<T, Device>& b,
                                      attention_heads heads = {}) {
   const global_index columns = heads.count * global_index{heads.width_of(out)};
-  return recorded(b, in, [&](const auto& make, auto h) {
-    const auto of = [&](const char* name) {
-      return redistribute(gemm(h, make.glorot(name, {in, columns})),
+  return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
+    const auto of = [&](const char* name, auto x) {
+      return redistribute(gemm(x, make.glorot(name, {in, columns})),
                           algebra::multiplied_layout(a, vertex_rows));
     };
-    const auto sources = of("Wl");
-    autodiff::message_inputs<T, Device> ends{.targets = of("Wr")};
+    const auto sources = of("Wl", h);
+    autodiff::message_inputs<T, Device> ends{.targets = of("Wr", first_rows(h, a.row_blocking()))};
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
     ends.parameters = make.glorot("a", {1, columns});
     const auto scores =

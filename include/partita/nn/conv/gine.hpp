@@ -6,6 +6,7 @@
 #include "partita/autodiff/edges.hpp"
 #include "partita/autodiff/messages.hpp"
 #include "partita/nn/recorded_layer.hpp"
+#include "partita/transfer/distribute.hpp"
 
 namespace partita::nn {
 
@@ -21,24 +22,52 @@ struct gine_message {
   }
 };
 
+/// The sum over u->v of relu(H_u + e_uv), or of relu(H_u).
+template <class T, class Device>
+autodiff::variable<T, Device> gine_sum(const sparse<T, dynamic_layout, Device>& a,
+                                       autodiff::variable<T, Device> h,
+                                       const autodiff::message_inputs<T, Device>& ends) {
+  const auto sources = redistribute(h, algebra::multiplied_layout(a, vertex_rows));
+  const local_index heads = ends.edges ? ends.edges->columns() : 1;
+  return redistribute(messages(a, sources, ends, gine_message{ends.edges ? 1.0 : 0.0}, {.heads = heads}),
+                      vertex_rows);
+}
+/// The same, of so many times each message; they are stored.
+template <class T, class Device>
+autodiff::variable<T, Device> weighted_gine_sum(const recorder<T, Device>& make,
+                                                const sparse<T, dynamic_layout, Device>& a,
+                                                autodiff::variable<T, Device> h,
+                                                const std::optional<autodiff::edge_variable<T, Device>>& e,
+                                                const edge_vectors<T, Device>& factors) {
+  using row = dense<T, replicated, Device>;
+  const auto ones = std::make_shared<const row>(
+      generate<replicated, T>(a.mesh(), {1, h.shape().cols}, [](auto, auto) { return T(1); }));
+  auto sum = autodiff::gather_sources(a, h);
+  if (e) sum = sum + *e;
+  const auto times = gemm(make.constant(factors), make.constant(ones));
+  return autodiff::scatter_targets(autodiff::relu(sum) * times);
+}
+
 }  // namespace detail
 
 /// Z = relu(S W_a + b_a) W_b + b_b, S_v = (1 + epsilon) H_v + sum over u->v of relu(H_u + e_uv W_e) (n x out;
 /// H n x in, e entries x k, W_e k x in; the inner width is also `out`); without edge vectors, without their
-/// term. A's values are not used: every entry counts once.
+/// term. A's values are not used: every entry counts once, or, on sampled neighbours, as often as `factors`
+/// (entries x 1) say. There a is a block (targets x sources), H has the rows of its columns, and Z those of
+/// its rows.
 ///
 /// What travels: see algebra::message_plan, of width `in`. Throws what message_plan throws.
 template <class T, class Device>
 recorded_layer<T, Device> gine_conv(const sparse<T, dynamic_layout, Device>& a,
                                     const edge_vectors<T, Device>& vectors, global_index in, global_index out,
-                                    double epsilon, const builder<T, Device>& b) {
-  return recorded(b, in, [&](const auto& make, auto h) {
-    const auto sources = redistribute(h, algebra::multiplied_layout(a, vertex_rows));
+                                    double epsilon, const builder<T, Device>& b,
+                                    const edge_vectors<T, Device>& factors = {}) {
+  return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
     autodiff::message_inputs<T, Device> ends;
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), in}));
-    const local_index heads = vectors ? base::to_local(in, "the width of messages") : 1;
-    const auto sum = messages(a, sources, ends, detail::gine_message{vectors ? 1.0 : 0.0}, {.heads = heads});
-    const auto s = (1 + epsilon) * h + redistribute(sum, vertex_rows);
+    const auto sum =
+        factors ? detail::weighted_gine_sum(make, a, h, ends.edges, factors) : detail::gine_sum(a, h, ends);
+    const auto s = (1 + epsilon) * first_rows(h, a.row_blocking()) + sum;
     const auto weighted = gemm(s, make.glorot("Wa", {in, out}));
     const auto inner = autodiff::relu(add_row(make.filled("ba", {1, out}), weighted));
     const auto last = gemm(inner, make.glorot("Wb", {out, out}));

@@ -72,15 +72,14 @@ inline void require_relation_weights(global_index in, global_index out, const re
         {how.blocks, " diagonal blocks do not divide weights of relations of ", matrix_shape{in, out}});
 }
 
-/// Sum over r of A_r H W_r on a tape, a the matrix of all relations for this order.
+/// Sum over r of A_r H W_r on a tape, with `rows`, a the matrix of all `count` relations for this order.
 template <class T, class Device>
 autodiff::variable<T, Device> relational_sum(const recorder<T, Device>& make,
-                                             const sparse<T, dynamic_layout, Device>& a,
-                                             const graph::relation_matrices<T, Device>& relations,
-                                             autodiff::variable<T, Device> h, global_index out,
-                                             const relation_weights& how, relation_order order) {
-  const global_index in = h.shape().cols, count = relations.size();
-  const blocking& rows = relations.like().row_blocking();
+                                             const sparse<T, dynamic_layout, Device>& a, global_index count,
+                                             const blocking& rows, autodiff::variable<T, Device> h,
+                                             global_index out, const relation_weights& how,
+                                             relation_order order) {
+  const global_index in = h.shape().cols;
   const auto below_each_other = [&] {
     if (how.blocks == 0) return make.glorot("W", {count * in, out});
     return mapped_weight(make.glorot("W", {count * in, out / how.blocks}), {count * in, out},
@@ -95,9 +94,22 @@ autodiff::variable<T, Device> relational_sum(const recorder<T, Device>& make,
     return mapped_weight(c, {count * how.bases * out, out}, spread_coefficients{how.bases, out});
   };
   const auto w = how.bases > 0 ? with_bases() : below_each_other();
-  if (order != relation_order::transform_first) return gemm(stacked_spmm(a, h, rows), w);
+  if (order != relation_order::transform_first) return gemm(stacked_spmm(a, h, rows, count), w);
   h = gemm(h, mapped_weight(w, {in, count * out}, weights_side_by_side{in, out, count}));  // H W_r (n, R out)
   return stacked_spmm(a, h, rows);
+}
+
+/// The layer of a, with the rows of its operand and of its result.
+template <class T, class Device>
+recorded_layer<T, Device> relational_layer(const sparse<T, dynamic_layout, Device>& a, global_index count,
+                                           const blocking& sources, const blocking& targets, global_index in,
+                                           global_index out, const builder<T, Device>& b,
+                                           const relation_weights& how, relation_order order) {
+  return recorded(b, sources, in, [&](const auto& make, auto h) {
+    auto z = gemm(first_rows(h, targets), make.glorot("Wself", {in, out}));  // H W (n, out)
+    z = z + relational_sum(make, a, count, targets, h, out, how, order);
+    return add_row(make.filled("b", {1, out}), z);
+  });
 }
 
 }  // namespace detail
@@ -170,11 +182,19 @@ recorded_layer<T, Device> rgcn_conv(const graph::relation_matrices<T, Device>& r
   detail::require_relation_weights(in, out, how);
   if (!order) order = cheapest_order(relations, in, out, b, how);
   const auto a = *order == transform_first ? relations.side_by_side() : relations.above_each_other();
-  return recorded(b, in, [&](const auto& make, auto h) {
-    auto z = gemm(h, make.glorot("Wself", {in, out}));  // H W (n, out)
-    z = z + detail::relational_sum(make, a, relations, h, out, how, *order);
-    return add_row(make.filled("b", {1, out}), z);
-  });
+  return detail::relational_layer(a, relations.size(), relations.like().col_blocking(),
+                                  relations.like().row_blocking(), in, out, b, how, *order);
+}
+/// The same of a block of sampled neighbours (R targets x sources) of R relations above each other, on a mesh
+/// of one rank, aggregating first. Local.
+template <class T, class Device>
+recorded_layer<T, Device> rgcn_conv(const sparse<T, dynamic_layout, Device>& block, global_index relations,
+                                    global_index in, global_index out, const builder<T, Device>& b,
+                                    const relation_weights& how = {}) {
+  detail::require_relation_weights(in, out, how);
+  const auto targets = blocking::even(block.shape().rows / relations, b.mesh().shape(), nesting::rows);
+  return detail::relational_layer(block, relations, block.col_blocking(), targets, in, out, b, how,
+                                  relation_order::aggregate_first);
 }
 
 }  // namespace partita::nn

@@ -29,7 +29,8 @@ struct transformer_score {
 /// Z_v = sum over u->v of alpha_uv (H_u W_v + b_v + e_uv W_e) + H_v W_r + b per head, alpha the softmax over
 /// u of (H_v W_q + b_q) . (H_u W_k + e_uv W_e) / sqrt(width), heads concatenated or averaged (n x out; H n x
 /// in, W_q, W_k and W_v in x heads width, W_e k x heads width, W_r in x out); without edge vectors, without
-/// their terms. A's values are not used: every entry counts once.
+/// their terms. A's values are not used: every entry counts once. On sampled neighbours a is a block (targets
+/// x sources), H has the rows of its columns, and Z those of its rows.
 ///
 /// What travels: see algebra::message_scores_plan, edge_softmax, edge_spmm_plan and, with edge vectors,
 /// algebra::edge_scatter_plan. Throws shape_error when the heads do not divide `out`.
@@ -41,13 +42,14 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
   using fixed = dense<T, replicated, Device>;
   const local_index width = heads.width_of(out);
   const global_index columns = heads.count * global_index{width};
-  return recorded(b, in, [&](const auto& make, auto h) {
-    const auto of = [&](const char* name) { return gemm(h, make.glorot(name, {in, columns})); };
-    const auto to_queries = of("Wq");
+  return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
+    const auto own = first_rows(h, a.row_blocking());
+    const auto of = [&](const char* name, auto x) { return gemm(x, make.glorot(name, {in, columns})); };
+    const auto to_queries = of("Wq", own);
     const auto queries = add_row(make.filled("bq", {1, columns}), to_queries);
     const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
-    const auto keys = there(of("Wk"));
-    const auto to_values = of("Wv");
+    const auto keys = there(of("Wk", h));
+    const auto to_values = of("Wv", h);
     const auto values = add_row(make.filled("bv", {1, columns}), to_values);
     autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
     if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
@@ -62,7 +64,7 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
     }
     if (heads.averaged)
       z = gemm(z, make.constant(std::make_shared<const fixed>(head_average<T>(b.mesh(), heads.count, out))));
-    z = z + gemm(h, make.glorot("Wr", {in, out}));
+    z = z + gemm(own, make.glorot("Wr", {in, out}));
     return add_row(make.filled("b", {1, out}), z);
   });
 }
