@@ -407,6 +407,24 @@ class TrainProgram(ProgramCase):
         self.assertRegex(shown, "micro-F1: train .*\n(?s:.*)test micro-F1 ")
         self.assertNotIn("accuracy", shown)
 
+    def test_links_and_negatives_of_the_data(self):
+        split = {"links_train_npy": ints([0, 1, 1, 2, 2, 3, 3, 4, 4, 5], (5, 2)), "links_valid_npy": ints([5, 0], (1, 2)), "links_test_npy": ints([0, 2, 3, 1], (2, 2))}
+        links = ["--task", "links"]
+        given = self.train(*links, data=self.ring(**split))
+        self.assertEqual(given["notes"], ["7 of 12 edges are left out: their pairs are held out, or in no file of links"])
+        self.assertEqual(given["run"]["options"]["held-out"], "0,0")
+        self.assertEqual(self.train(*links, "--held-out", "0,0", data=self.folder)["loss"], given["loss"])
+        self.refused(2, "--held-out is for data without links_valid.npy", "--data", self.folder, "--model", "gcn", *links, "--held-out", "0.1,0.1")
+        by_own = self.train(*links, data=self.ring(**split, links_test_negatives_npy=ints([4, 5, 1, 0, 5, 4], (2, 3))))
+        self.assertEqual(by_own["loss"], given["loss"])
+        self.assertLessEqual(1 / 4, by_own["scores"]["test"]["mrr"])
+        parts = ["--ranks", "3", "--partition", "random"]
+        self.assertAlmostEqual(self.train(*links, *parts, data=self.folder)["scores"]["test"]["mrr"], by_own["scores"]["test"]["mrr"], delta=1e-12)
+        self.train(*links, "--ranking-negatives", "2", data=self.folder)
+        shared = self.train(*links, "--hits", "1", data=self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 2], (2, 2))))
+        self.assertIn(shared["scores"]["test"]["hits"], (0, 0.5, 1))
+        self.refused(1, "links_test_negatives.npy: row 1 has vertex 6, which is not one of 6", "--data", self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 6], (2, 2))), "--model", "gcn", *links)
+
     def test_tasks(self):
         classes = self.train(data=self.ring())
         self.assertEqual(len(classes["scores"]["test"]["confusion"]), 2)

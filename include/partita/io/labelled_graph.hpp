@@ -32,6 +32,12 @@ enum class task : std::uint8_t {
   links     ///< whether there is an edge; see graph::split_links
 };
 
+/// What links are ranked among, instead of all vertices.
+struct link_negatives {
+  bool are_shared = false;       ///< by all links, or each link has as many of its own
+  array<std::int64_t> vertices;  ///< row-major: source and target of pairs [m', 2], or targets [links, K]
+};
+
 /// A graph of n vertices with f features each, and for each vertex a class, several labels, or values; or
 /// with links that were taken out of it.
 struct dataset {
@@ -50,8 +56,9 @@ struct dataset {
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks
   array<double> values;              ///< [n, C], row-major, NaN for none; empty for other tasks
   array<std::uint8_t> split;         ///< [n], values of split_part
-  array<edge> validation_links;      ///< of links: positives that are not among the edges, each once
+  array<edge> validation_links;      ///< of links: positives that are not among the edges
   array<edge> test_links;
+  std::array<link_negatives, 2> negatives;  ///< of these two; empty where there are none
   io::task task = io::task::classes;
   std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
 };
