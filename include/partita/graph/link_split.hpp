@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "partita/base/error.hpp"
 #include "partita/base/random.hpp"
-#include "partita/io/link_files.hpp"
-#include "partita/io/reordered.hpp"
+#include "partita/io/labelled_graph.hpp"
 
 namespace partita::graph {
 
@@ -36,11 +34,20 @@ inline io::split_part link_part(global_index u, global_index v, const link_split
 
 namespace detail {
 
-/// The edges that are kept, in their order, with what they have.
-inline void keep_edges(io::dataset& data, std::span<const global_index> kept) {
-  data.edges = io::detail::rows_of(data.edges, kept, 1);
-  data.edge_weights = io::detail::rows_of(data.edge_weights, kept, 1);
-  data.edge_types = io::detail::rows_of(data.edge_types, kept, 1);
+/// The values of these edges, in their order; none where there are none.
+template <class T>
+void keep_values(io::array<T>& values, const std::vector<global_index>& kept) {
+  if (values.empty()) return;
+  std::vector<T> those;
+  those.reserve(kept.size());
+  for (const global_index i : kept) those.push_back(values[static_cast<std::size_t>(i)]);
+  values = std::move(those);
+}
+/// The edges that are kept, with what they have.
+inline void keep_edges(io::dataset& data, const std::vector<global_index>& kept) {
+  keep_values(data.edges, kept);
+  keep_values(data.edge_weights, kept);
+  keep_values(data.edge_types, kept);
   if (data.edge_features.rows > 0) data.edge_features = data.edge_features.rows_at(kept);
 }
 
@@ -51,18 +58,22 @@ inline void for_links(io::dataset& data, global_index columns) {
   data.task = io::task::links;
 }
 
-/// The pairs {u, v} of links, each once, for binary_search.
-inline std::vector<std::pair<global_index, global_index>> pairs_of(const io::array<io::edge>& links) {
-  std::vector<std::pair<global_index, global_index>> pairs;
-  for (const io::edge& e : links) pairs.push_back(std::minmax(e.source, e.target));
+using vertex_pair = std::pair<global_index, global_index>;
+
+/// {u, v}.
+inline vertex_pair pair_of(const io::edge& e) {
+  return {std::min(e.source, e.target), std::max(e.source, e.target)};
+}
+/// Those of links, in ascending order.
+inline std::vector<vertex_pair> pairs_of(const io::array<io::edge>& links) {
+  std::vector<vertex_pair> pairs;
+  pairs.reserve(links.size());
+  for (const io::edge& e : links) pairs.push_back(pair_of(e));
   std::ranges::sort(pairs);
-  const auto repeated = std::ranges::unique(pairs);
-  pairs.erase(repeated.begin(), repeated.end());
   return pairs;
 }
-inline bool has_pair(const std::vector<std::pair<global_index, global_index>>& pairs, const io::edge& e) {
-  return std::ranges::binary_search(pairs,
-                                    std::pair(std::min(e.source, e.target), std::max(e.source, e.target)));
+inline bool has_pair(const std::vector<vertex_pair>& pairs, const io::edge& e) {
+  return std::ranges::binary_search(pairs, pair_of(e));
 }
 
 }  // namespace detail
@@ -117,8 +128,9 @@ inline io::dataset split_links(io::dataset data, io::given_links given, global_i
         base::throw_error<input_error>({data.name, ": ", file, ": row ", i, " is the link ", links[i].source,
                                         " -> ", links[i].target, why});
   };
-  refuse_pairs("links_train.npy", given.train, detail::pairs_of(data.edges), true,
-               ", and edges.npy has it in neither direction");
+  if (!train.empty())
+    refuse_pairs("links_train.npy", given.train, detail::pairs_of(data.edges), true,
+                 ", and edges.npy has it in neither direction");
   refuse_pairs("links_train.npy", given.train, validation, false, ", whose pair is also in links_valid.npy");
   refuse_pairs("links_train.npy", given.train, test, false, ", whose pair is also in links_test.npy");
   refuse_pairs("links_valid.npy", given.validation, test, false, ", whose pair is also in links_test.npy");

@@ -2,6 +2,7 @@
 #pragma once
 /// A graph with features, labels and a split: a whole training set in host memory.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,13 @@ enum class task : std::uint8_t {
 struct link_negatives {
   bool are_shared = false;       ///< by all links, or each link has as many of its own
   array<std::int64_t> vertices;  ///< row-major: source and target of pairs [m', 2], or targets [links, K]
+};
+
+/// A split of links, and the negatives of the last two parts, as they are stored; see io::read_links.
+struct given_links {
+  array<edge> train;  ///< empty: all edges that are not held out
+  array<edge> validation, test;
+  std::array<link_negatives, 2> negatives;
 };
 
 /// A graph of n vertices with f features each, and for each vertex a class, several labels, or values; or

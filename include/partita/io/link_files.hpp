@@ -2,24 +2,18 @@
 #pragma once
 /// Reads links, and negatives that they are ranked among, from a dataset directory. Needs POSIX.
 
-#include <array>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_npy.hpp"
 
 namespace partita::io {
-
-/// A split of links, and the negatives of the last two parts, as they are stored.
-struct given_links {
-  array<edge> train;  ///< empty: all edges that are not held out
-  array<edge> validation, test;
-  std::array<link_negatives, 2> negatives;
-};
 
 namespace detail {
 
