@@ -9,7 +9,7 @@ partita_add_tests(plain_tests TESTS
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/soft_targets algebra/value_loss algebra/class_scores algebra/dropout algebra/product algebra/reproducible algebra/row_products
                   graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edge_norm autodiff/edge_products autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/sums autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
-                  io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
+                  io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/link_files io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
 partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
                   matrix/sparse LIBRARIES laws_on_the_host

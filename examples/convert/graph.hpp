@@ -22,18 +22,20 @@ enum class format { matrix_market, edges, packed_edges, metis, npz, npy, folder,
 struct graph {
   partita::matrix_shape shape;
   std::vector<partita::io::edge> edges;
-  std::vector<double> weights;               ///< one per edge; empty when all are 1
-  partita::io::feature_table edge_features;  ///< a row for each edge; none in most files
-  std::vector<partita::global_index> ids;    ///< of the vertices, ascending; empty when they are 0, 1, ...
-  std::optional<partita::io::dataset> data;  ///< of an OGB folder or of tables: features, labels and split
+  std::vector<double> weights;                  ///< one per edge; empty when all are 1
+  partita::io::feature_table edge_features;     ///< a row for each edge; none in most files
+  partita::io::array<std::int64_t> edge_types;  ///< of each edge; empty in most files
+  std::vector<partita::global_index> ids;       ///< of the vertices, ascending; empty when they are 0, 1, ...
+  std::optional<partita::io::dataset> data;     ///< of an OGB folder or of tables: features, labels and split
 };
 
 /// What is done to the edges, in this order.
 struct changes {
   bool undirected = false;  ///< the inverse of every edge that is no loop follows
   bool simple = false;  ///< loops are dropped, and repeated edges become one, with the sum of their weights
-  bool unweighted = false;         ///< weights, and all columns of an edge list after the ids, are ignored
-  bool edge_features = false;      ///< columns of a .csv after the ids are features of edges, no weights
+  bool unweighted = false;     ///< weights, and all columns of an edge list after the ids, are ignored
+  bool edge_features = false;  ///< columns of a .csv after the ids are features of edges, no weights
+  bool edge_types = false;     ///< the column of a .csv after the ids is the type of an edge, before features
   bool largest_component = false;  ///< other vertices are left out; at last
 };
 

@@ -74,6 +74,10 @@ command parse_command(int argc, char** argv) {
   app.add_flag(
       "--edge-features", c.wanted.edge_features,
       "the columns of a .csv after source and target are features\nof edges, edge_features.npy of a folder");
+  app.add_flag(
+      "--edge-types", c.wanted.edge_types,
+      "the column of a .csv after source and target is the type of\nan edge, edge_type.npy of a folder; "
+      "--edge-features are the\ncolumns after it");
   app.add_flag("--largest-component", c.wanted.largest_component,
                "leave out vertices that are not in the largest component");
   app.add_option(
@@ -138,6 +142,8 @@ void convert(const command& c) {
   if (from == format::ogb_types) check_types(c, to);
   if (c.wanted.edge_features && (from != format::edges || to != format::folder))
     throw usage_error("--edge-features is for a .csv of edges that becomes a folder");
+  if (c.wanted.edge_types && (from != format::edges || to != format::folder))
+    throw usage_error("--edge-types is for a .csv of edges that becomes a folder");
   need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
   n.bytes += table_bytes(c.tables);
   if (most > 0 && n.bytes > most)

@@ -105,6 +105,8 @@ graph from_folder(const std::string& path) {
       throw input_error(rows.string() + ": expected " + std::to_string(g.edges.size()) + " rows, found " +
                         std::to_string(g.edge_features.rows));
   }
+  if (const fs::path types = dir / "edge_type.npy"; fs::exists(fs::symlink_status(types, status)))
+    g.edge_types = io::detail::edge_types(types.string(), static_cast<global_index>(g.edges.size()));
   const fs::path weights = dir / "edge_weight.npy";
   if (!fs::exists(fs::symlink_status(weights, status))) return g;  // a link to nothing is refused
   if (io::read_npy_header(weights).descr == "<f4") {
@@ -119,22 +121,46 @@ graph from_folder(const std::string& path) {
   return g;
 }
 
-/// The columns after the first two, a row for each edge, in the order of the file.
-void read_edge_features(graph& g, const std::string& path, int threads) {
-  const auto table = io::parse_csv<double>(io::text_source(fs::path(path)), threads);
-  if (table.rows != static_cast<global_index>(g.edges.size()) || table.cols < 3)
-    throw input_error(path + ": expected source, target and features in each of the " +
-                      std::to_string(g.edges.size()) + " lines of edges, found " +
-                      std::to_string(table.rows) + " rows of " + std::to_string(table.cols) + " columns");
+/// A column of numbers, one for each edge.
+void take_edge_types(graph& g, const std::string& path, const io::number_table<double>& table) {
+  std::vector<std::int64_t> types;
+  for (global_index row = 0; row < table.rows; ++row) {
+    const double type = table.values[static_cast<std::size_t>(row * table.cols + 2)];
+    if (!(type >= 0 && type < static_cast<double>(table.rows)) || type != std::floor(type))
+      throw input_error(path + ": the type of edge " + std::to_string(row) +
+                        " is no whole number from 0, less than the number of edges");
+    types.push_back(static_cast<std::int64_t>(type));
+  }
+  g.edge_types = std::move(types);
+}
+
+void take_edge_features(graph& g, const std::string& path, const io::number_table<double>& table,
+                        global_index first) {
   std::vector<float> values;  // (E, k)
   for (global_index row = 0; row < table.rows; ++row)
-    for (global_index col = 2; col < table.cols; ++col) {
+    for (global_index col = first; col < table.cols; ++col) {
       values.push_back(static_cast<float>(table.values[static_cast<std::size_t>(row * table.cols + col)]));
       if (!std::isfinite(values.back()))
-        throw input_error(path + ": feature " + std::to_string(col - 2) + " of edge " + std::to_string(row) +
-                          " is no finite number of 32 bits");
+        throw input_error(path + ": feature " + std::to_string(col - first) + " of edge " +
+                          std::to_string(row) + " is no finite number of 32 bits");
     }
-  g.edge_features = io::feature_table(table.rows, table.cols - 2, std::move(values));
+  g.edge_features = io::feature_table(table.rows, table.cols - first, std::move(values));
+}
+
+/// The columns after the first two, a row for each edge, in the order of the file.
+void read_edge_columns(graph& g, const std::string& path, const changes& wanted, int threads) {
+  const auto table = io::parse_csv<double>(io::text_source(fs::path(path)), threads);
+  const global_index first = wanted.edge_types ? 3 : 2;
+  const char* const more = !wanted.edge_types     ? " and features"
+                           : wanted.edge_features ? ", type and features"
+                                                  : " and type";
+  if (table.rows != static_cast<global_index>(g.edges.size()) ||
+      (wanted.edge_features ? table.cols <= first : table.cols != first))
+    throw input_error(path + ": expected source, target" + more + " in each of the " +
+                      std::to_string(g.edges.size()) + " lines of edges, found " +
+                      std::to_string(table.rows) + " rows of " + std::to_string(table.cols) + " columns");
+  if (wanted.edge_types) take_edge_types(g, path, table);
+  if (wanted.edge_features) take_edge_features(g, path, table, first);
 }
 
 graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> unpack_limit) {
@@ -190,6 +216,10 @@ void add_inverses(graph& g) {
     if (!g.weights.empty()) g.weights.push_back(g.weights[e]);
   }
   if (g.edge_features.rows > 0) g.edge_features = g.edge_features.rows_at(rows);
+  if (g.edge_types.empty()) return;
+  std::vector<std::int64_t> types;
+  for (const global_index e : rows) types.push_back(g.edge_types[static_cast<std::size_t>(e)]);
+  g.edge_types = std::move(types);
 }
 
 bool before(const io::edge& a, const io::edge& b) {
@@ -269,18 +299,21 @@ void keep_largest_component(graph& g) {
 
 graph read_graph(const std::string& path, format from, changes wanted, int threads,
                  std::optional<std::size_t> unpack_limit) {
-  const bool two_columns = wanted.unweighted || wanted.edge_features;
+  const bool two_columns = wanted.unweighted || wanted.edge_features || wanted.edge_types;
   graph g = read_as(path, from, two_columns ? io::further_columns::ignored : io::further_columns::weights,
                     threads, unpack_limit);
   if (g.shape.rows == 0) throw input_error(path + ": has no vertices");
   if (wanted.unweighted) g.weights = {};
-  if (wanted.edge_features) read_edge_features(g, path, threads);
+  if (wanted.edge_features || wanted.edge_types) read_edge_columns(g, path, wanted, threads);
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)
     throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");
-  if (g.edge_features.rows > 0 && (wanted.simple || wanted.largest_component))
-    throw input_error(path +
-                      ": --simple and --largest-component drop edges, and their features cannot follow");
+  if (wanted.simple || wanted.largest_component)
+    for (const auto& [is_there, what] :
+         {std::pair(g.edge_features.rows > 0, "features"), {!g.edge_types.empty(), "types"}})
+      if (is_there)
+        throw input_error(path + ": --simple and --largest-component drop edges, and their " + what +
+                          " cannot follow");
   if (wanted.undirected) add_inverses(g);
   if (wanted.simple) make_simple(g);
   if (wanted.largest_component) {

@@ -190,6 +190,8 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
   if (g.data) write_vertices(dir, *g.data);
   if (g.edge_features.rows > 0) write_edge_features(dir / "edge_features.npy", g.edge_features);
+  if (!g.edge_types.empty())
+    write_array(dir / "edge_type.npy", {static_cast<global_index>(g.edge_types.size())}, g.edge_types);
   const auto has = [&](const std::string& name) {
     if (!g.data) return is_there(source / name);
     return name != "features_csr.npz" &&
@@ -201,6 +203,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
     if (!has(name)) remove_old(dir / name, say);
   if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
   if (g.edge_features.rows == 0) remove_old(dir / "edge_features.npy", say);
+  if (g.edge_types.empty()) remove_old(dir / "edge_type.npy", say);
   if (g.ids.empty()) remove_old(dir / "ids.npy", say);
 }
 
@@ -327,6 +330,7 @@ partita::matrix_shape write_graph(const std::string& path, format to, graph g, c
   if (to != format::folder && (g.data || has_vertex_files(source)))
     say(path + ": without features, labels and split");
   if (to != format::folder && g.edge_features.rows > 0) say(path + ": without features of edges");
+  if (to != format::folder && !g.edge_types.empty()) say(path + ": without types of edges");
   if (to == format::npy && !g.weights.empty()) say(path + ": without weights");
   const partita::matrix_shape shape = written_shape(path, to, g, source, say);
   std::vector<global_index> ids;

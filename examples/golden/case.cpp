@@ -91,6 +91,8 @@ golden_case read_golden(const std::filesystem::path& folder) {
   if (arrays.contains("edge_features")) {
     auto rows = arrays.read<double>("edge_features");
     c.graph.edge_features = {rows.shape[0], rows.shape[1], std::move(rows.values)};
+    if (arrays.contains("grad_edge_features"))
+      c.gradients["edge_features"] = arrays.read<double>("grad_edge_features").values;
   }
   return c;
 }

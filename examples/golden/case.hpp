@@ -18,7 +18,7 @@ struct golden_case {
   std::vector<std::uint8_t> mask;
   bool several_labels = false;  ///< the loss is binary cross-entropy over all labels
   double loss = 0;
-  std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter
+  std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter, or edge_features
   partita::io::dataset graph;                                    ///< without features and labels
   partita::nn::training_options options;                         ///< what makes the model
 

@@ -21,13 +21,10 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
   return difference == 0 ? 0 : difference / largest;
 }
 
-/// The model of a case, with its parameters. Every rank must call.
+/// Gives the model the parameters of a case.
 template <class T, class Device>
-partita::nn::model<T, Device> make_golden_model(const partita::mesh<Device>& m, const golden_case& c,
-                                                const partita::nn::training_options& options,
-                                                const partita::policy& p) {
+void take_golden_values(partita::nn::model<T, Device>& net, const golden_case& c) {
   using namespace partita;
-  auto net = nn::make_model<T>(m, c.graph, options, p);
   auto& list = net.parameters().list();
   if (list.size() != c.values.size())
     throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
@@ -39,8 +36,17 @@ partita::nn::model<T, Device> make_golden_model(const partita::mesh<Device>& m, 
       throw input_error(c.folder.string() + ": parameter " + parameter.name() + " has " +
                         std::to_string(given.size()) + " entries, not " + std::to_string(value.size()));
     const std::vector<T> converted(given.begin(), given.end());
-    copy(m.queue(), std::span<const T>(converted), value);
+    copy(net.parameters().mesh().queue(), std::span<const T>(converted), value);
   }
+}
+
+/// The model of a case, with its parameters. Every rank must call.
+template <class T, class Device>
+partita::nn::model<T, Device> make_golden_model(const partita::mesh<Device>& m, const golden_case& c,
+                                                const partita::nn::training_options& options,
+                                                const partita::policy& p) {
+  auto net = partita::nn::make_model<T>(m, c.graph, options, p);
+  take_golden_values(net, c);
   return net;
 }
 
@@ -59,12 +65,12 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
   return algebra::logistic_loss(logits, targets, labels.counted(), gradient);
 }
 
-/// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
+/// Forward, loss and backward of a model with the parameters of a case. Every rank must call; the errors are
+/// the same on every rank.
 template <class T, class Device>
-golden_errors compare_golden(const partita::mesh<Device>& m, const golden_case& c,
-                             const partita::nn::training_options& options, const partita::policy& p) {
+golden_errors compare_golden(partita::nn::model<T, Device>& net, const golden_case& c) {
   using namespace partita;
-  auto net = make_golden_model<T>(m, c, options, p);
+  const auto& m = net.parameters().mesh();
   const auto x =
       generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
@@ -86,4 +92,11 @@ golden_errors compare_golden(const partita::mesh<Device>& m, const golden_case& 
                               relative_error(std::span<const T>(found), c.gradients.at(parameter.name())));
   }
   return errors;
+}
+/// The same of the model of a case.
+template <class T, class Device>
+golden_errors compare_golden(const partita::mesh<Device>& m, const golden_case& c,
+                             const partita::nn::training_options& options, const partita::policy& p) {
+  auto net = make_golden_model<T>(m, c, options, p);
+  return compare_golden(net, c);
 }

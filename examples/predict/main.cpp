@@ -21,7 +21,7 @@
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
-#include "partita/io/npy.hpp"
+#include "partita/io/link_files.hpp"
 #include "run.hpp"
 
 namespace {
@@ -106,22 +106,6 @@ partita::io::dataset data_for(const partita::nn::saved_model& model,
   return data;
 }
 
-/// The pairs of --links. Throws input_error for a file of another shape, and for what is no vertex.
-std::vector<partita::io::edge> pairs_in(const std::string& name, partita::global_index vertices) {
-  const partita::io::npy_array<std::int64_t> table = partita::io::read_npy<std::int64_t>(name);
-  if (table.shape.size() != 2 || table.shape[1] != 2)
-    throw partita::input_error(name + ": expected two vertices in each row");
-  std::vector<partita::io::edge> pairs;
-  for (std::size_t k = 0; k < table.values.size(); k += 2) {
-    for (const std::int64_t v : {table.values[k], table.values[k + 1]})
-      if (v < 0 || v >= vertices)
-        throw partita::input_error(
-            fmt::format("{}: row {} has vertex {}, which is not one of {}", name, k / 2, v, vertices));
-    pairs.push_back({table.values[k], table.values[k + 1]});
-  }
-  return pairs;
-}
-
 prediction_task task_of(predict_command& c) {
   partita::io::safetensors_file file = partita::io::load_safetensors(c.model);
   partita::nn::saved_model model = partita::nn::saved_model_of(file);
@@ -130,8 +114,8 @@ prediction_task task_of(predict_command& c) {
   const bool has_labels = !data.split.empty();
   if (!c.links.empty() && model.task != "links")
     throw usage_error("--links is for a model of --task links, and that in " + c.model + " is none");
-  std::vector<partita::io::edge> pairs;
-  if (!c.links.empty()) pairs = pairs_in(c.links, data.vertices);
+  partita::io::array<partita::io::edge> pairs;
+  if (!c.links.empty()) pairs = partita::io::read_pairs(c.links, data.vertices);
   return {std::move(file), std::move(model), std::move(data), has_labels, std::move(pairs)};
 }
 
@@ -152,7 +136,7 @@ void require_same_input(const prediction_task& task, const predict_command& c,
   all.add("option --policy", c.policy);
   all.add("option --mesh", c.mesh.value_or(""));
   all.add("option --precision", c.precision);
-  all.add("pairs of --links", std::as_bytes(std::span(task.pairs)));
+  all.add("pairs of --links", std::as_bytes(std::span<const partita::io::edge>(task.pairs)));
   for (const partita::io::named_tensor& tensor : task.file.tensors())
     all.add("tensor " + partita::io::printable(tensor.name) + " of --model", tensor.bytes);
   all.add(task.data);

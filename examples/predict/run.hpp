@@ -35,7 +35,7 @@ struct prediction_task {
   partita::nn::saved_model model;
   partita::io::dataset data;
   bool has_labels = false;
-  std::vector<partita::io::edge> pairs;  ///< of --links
+  partita::io::array<partita::io::edge> pairs;  ///< of --links
 };
 
 /// Predictions that are right and wrong, in the training, validation and test set.

@@ -39,6 +39,10 @@ class same_input {
     add_sample("labels", std::as_bytes(std::span(data.label_matrix.data(), data.label_matrix.size())));
     add_sample("labels", std::as_bytes(std::span(data.values.data(), data.values.size())));
     add_sample("split", std::as_bytes(std::span(data.split.data(), data.split.size())));
+    for (const auto* const links : {&data.validation_links, &data.test_links})
+      add_sample("links", std::as_bytes(std::span(links->data(), links->size())));
+    for (const partita::io::link_negatives& negatives : data.negatives)
+      add_sample("negatives", std::as_bytes(std::span(negatives.vertices.data(), negatives.vertices.size())));
     std::vector<double> features;
     for (partita::global_index k = 0; data.vertex_features.rows > 0 && k < pieces; ++k)
       data.vertex_features.for_row(k * (data.vertex_features.rows - 1) / (pieces - 1),

@@ -72,6 +72,22 @@ void add_other_options(std::vector<std::string>& notes, const command& c) {
   }
 }
 
+/// What the edges have and the model does not read.
+void add_unused(std::vector<std::string>& notes, const io::dataset& data, const nn::training_options& t) {
+  using row = nn::model_row;
+  const row* const model = find_row(t);
+  const auto add = [&](bool row::*is_read, bool is_there, const std::string& what) {
+    if (is_there && model != nullptr && !(model->*is_read))
+      notes.push_back(fmt::format("{} does not use the {}", model->title(), what));
+  };
+  add(&row::reads_edge_weights, !data.edge_weights.empty(), "weights of edges: each counts once");
+  add(&row::reads_edge_vectors, data.edge_features.cols > 0,
+      fmt::format("{} features of edges; {} do", data.edge_features.cols,
+                  models_that(&row::reads_edge_vectors)));
+  add(&row::reads_edge_types, data.relations > 0,
+      fmt::format("{} types of edges; {} do", data.relations, models_that(&row::reads_edge_types)));
+}
+
 }  // namespace
 
 void require_same_input(const command& c, const io::dataset& data, const partita::communicator& world) {
@@ -119,11 +135,6 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
   require(least_memory(c, data, ranks), "this model on this graph needs");
 }
 
-bool uses_weights(const nn::training_options& t) {
-  const nn::model_row* const row = find_row(t);
-  return row == nullptr || !is_pattern(row->multiplies_with);
-}
-
 std::vector<std::string> notes_on(const partita::communicator& world, const io::dataset& data,
                                   const command& c) {
   const nn::training_options& t = c.training;
@@ -135,16 +146,7 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
   const bool reads_features = t.embedding == 0;
   if (reads_features && !t.raw_features && data.vertex_features.has_negative())
     notes.push_back("some features are negative, so features are not divided by their row sums");
-  if (!data.edge_weights.empty() && !uses_weights(t))
-    notes.push_back(
-        t.model == "gat" ? "gat does not use edge weights: its coefficients are computed from features, and "
-                           "every edge counts once"
-        : t.model == "sage" ? "sage with --aggregation max does not use edge weights: every edge counts once"
-                            : t.model + " does not use edge weights: every edge counts once");
-  if (const nn::model_row* const row = find_row(t);
-      data.edge_features.cols > 0 && row != nullptr && !row->reads_edge_vectors)
-    notes.push_back(fmt::format("{} does not use the {} features of edges; {} do", t.model,
-                                data.edge_features.cols, models_that(&nn::model_row::reads_edge_vectors)));
+  add_unused(notes, data, t);
   if (const global_index loops = reads(t, "self-loops") ? loops_of(world, data) : 0;
       loops > 0 && t.loops == partita::graph::self_loops::sum)
     notes.push_back(fmt::format(

@@ -17,11 +17,8 @@ void require_same_input(const command& c, const io::dataset& data, const partita
 /// this machine's memory. Nothing large is taken before. Local.
 void require_bounds(const command& c, const io::dataset& data, int ranks);
 
-/// Whether the model multiplies with the weights of edges; attention and maxima ask only where edges are.
-bool uses_weights(const nn::training_options& options);
-
-/// How labels and features are understood, what the model makes of weights and loops, and what mini-batches
-/// make of sparse features, in a sentence each. Every rank of `world` must call. What travels: an all-reduce
-/// of one element.
+/// How labels and features are understood, what the edges have that the model does not use, loops, and what
+/// mini-batches make of sparse features, in a sentence each. Every rank of `world` must call. What travels:
+/// an all-reduce of one element.
 std::vector<std::string> notes_on(const partita::communicator& world, const io::dataset& data,
                                   const command& c);

@@ -37,6 +37,7 @@ struct command {
   std::vector<std::string> words;  ///< as they were given, the program's name first
   std::string data;
   std::string class_weights;  ///< balanced, numbers, or a file of them; empty: ones
+  bool has_held_out = false;  ///< shares of links were asked for
   std::string task;           ///< classes, labels, values or links; empty: as the labels are stored
   std::optional<std::size_t> unpack_limit;  ///< bytes of an array of features
   std::string policy = "auto";

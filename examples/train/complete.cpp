@@ -55,6 +55,7 @@ void complete_links(const CLI::App& app, command& c) {
   for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
     refuse_if(app.count(name) > 0, "{} and --task links do not go together", name);
   if (links.width == 0) links.width = c.training.hidden.back();
+  c.has_held_out = app.count("--held-out") > 0;
   refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
             "--held-out takes two shares, of validation and test links, below 1 together");
 }

@@ -22,6 +22,7 @@
 #include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "partita/io/link_files.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/train/objective.hpp"
@@ -92,15 +93,27 @@ void take_loss(command& c, const io::dataset& data) try {
   throw usage_error(e.what());
 }
 
+/// Without the links that its folder says, or those that are drawn.
+io::dataset split(io::dataset data, command& c) {
+  nn::link_options& links = c.training.links;
+  if (auto given = is_built_in(c.data) ? std::nullopt : io::read_links(c.data, data.vertices)) {
+    const std::vector<double> none{0, 0};
+    refuse_if(c.has_held_out && links.held_out != none,
+              "--held-out is for data without links_valid.npy and links_test.npy");
+    links.held_out = none;
+    return partita::graph::split_links(std::move(data), *std::move(given), links.width);
+  }
+  return partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
+                                                       .test = links.held_out.back(),
+                                                       .columns = links.width,
+                                                       .seed = c.training.seed});
+}
+
 /// The data, without links where these are to be predicted, checked and in the order that is asked for. Every
 /// rank of `world` must call, see order_vertices.
 io::dataset in_order(io::dataset data, command& c, const std::optional<arrangement>& asked, int all_ranks,
                      const partita::communicator& world) {
-  if (const nn::link_options& links = c.training.links; links.width > 0)
-    data = partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
-                                                         .test = links.held_out.back(),
-                                                         .columns = links.width,
-                                                         .seed = c.training.seed});
+  if (c.training.links.width > 0) data = split(std::move(data), c);
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
   take_loss(c, data);

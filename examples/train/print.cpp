@@ -140,12 +140,25 @@ observers printers(const command& c, io::task task) {
           }};
 }
 
+namespace {
+
+/// What becomes of them.
+std::string of_equal_edges(const nn::training_options& t, const io::dataset& data) {
+  const nn::model_row* const row = find_row(t);
+  const std::string edges =
+      row != nullptr && row->reads_edge_types ? "equal edges of one type" : "equal edges";
+  if (row == nullptr || row->reads_edge_weights) return "the weights of " + edges + " add up";
+  const bool have_vectors = row->reads_edge_vectors && data.edge_features.cols > 0;
+  return edges + (have_vectors ? " are one, whose vector is the sum" : " count once");
+}
+
+}  // namespace
+
 void print_end(const command& c, int ranks, const outcome& run, const io::dataset& data) {
   const nn::training_result& result = run.result;
   if (run.duplicate_edges > 0 && !c.quiet)
     fmt::print(stderr, "train: {}: {} of {} edges repeat an earlier one, and {}\n", c.data,
-               run.duplicate_edges, data.edges.size(),
-               uses_weights(c.training) ? "the weights of equal edges add up" : "equal edges count once");
+               run.duplicate_edges, data.edges.size(), of_equal_edges(c.training, data));
   if (result.stopped) print_stop(c, result);
   if (c.quiet || result.resumed_from == std::ssize(result.epochs)) return;
   print_scores(run.how.policy, ranks, result, data.task);

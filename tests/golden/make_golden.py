@@ -238,6 +238,20 @@ def rgat(c):
     return h
 
 
+def nnconv(c):
+    u, v, e = c.merged()
+    h = c.x
+    for l, fan_in, out, last in c.layers():
+        we, b = c.param(f"We{l}", e.shape[1], fan_in, out), c.param(f"B{l}", fan_in, out)
+        theta = (e @ we.view(e.shape[1], -1) + b.view(-1)).view(-1, fan_in, out)
+        z = c.at_targets(v, torch.einsum("mi,mio->mo", h[u], theta))
+        if c.hyper["mean"]:
+            z = z / c.at_targets(v, torch.ones(len(v), 1, dtype=torch.float64)).clamp(min=1)
+        z = z + h @ c.param(f"Wr{l}", fan_in, out) + c.param(f"b{l}", out)
+        h = z if last else torch.relu(z)
+    return h
+
+
 def cases():
     yield rgcn, Case("rgcn", "directed", [6, 5, 4], "cross_entropy", 11, {"bases": 2}, types=3)
     yield rgcn, Case("rgcn", "skewed", [6, 5, 3], "bce", 12, {"bases": 3}, types=4)
@@ -251,6 +265,8 @@ def cases():
         yield model, Case(name, "skewed", [6, 4, 3], "bce", seed + 1, of, vectors=2, repeats=True)
         yield model, Case(name, "directed", [6, 5, 4], "cross_entropy", seed + 2, of)
         seed += 3
+    yield nnconv, Case("nnconv", "directed", [6, 5, 4], "cross_entropy", 40, {"mean": False}, vectors=3)
+    yield nnconv, Case("nnconv", "skewed", [6, 4, 3], "bce", 41, {"mean": True}, vectors=2, repeats=True)
 
 
 def main():

@@ -68,6 +68,34 @@ TEST_CASE("weights and features stay with their edges") {
   }
 }
 
+TEST_CASE("links that are given") {
+  io::dataset data;
+  data.vertices = 6;
+  data.edges = {{0, 1}, {1, 0}, {1, 2}, {3, 2}, {2, 3}, {4, 4}, {4, 5}};
+  data.edge_types = {0, 1, 2, 3, 4, 5, 6};
+  const io::array<io::edge> validation{{5, 4}, {0, 3}}, test{{1, 0}, {2, 0}, {1, 0}};
+  const io::dataset all = graph::split_links(data, io::given_links{{}, validation, test, {}}, 7);
+  CHECK(all.edges == io::array<io::edge>{{1, 2}, {3, 2}, {2, 3}, {4, 4}});
+  CHECK(all.edge_types == io::array<std::int64_t>{2, 3, 4, 5});
+  CHECK((all.validation_links == validation && all.test_links == test));  // in their order, as they are
+  CHECK((all.task == io::task::links && all.classes == 7));
+  CHECK(all.notes == std::vector<std::string>{"3 of 7 edges are left out: their pairs are held out, or in no "
+                                              "file of links"});
+  const io::dataset some = graph::split_links(data, io::given_links{{{2, 3}}, validation, test, {}}, 7);
+  CHECK(some.edges == io::array<io::edge>{{3, 2}, {2, 3}, {4, 4}});  // both directions, and loops
+  const auto refused = [&](const char* part, io::given_links given) {
+    expect_error<input_error>(part, [&] { graph::split_links(data, given, 7); });
+  };
+  refused("links_train.npy: row 1 is the link 5 -> 3, and edges.npy has it in neither direction",
+          {{{1, 2}, {5, 3}}, validation, test, {}});
+  refused("links_train.npy: row 0 is the link 4 -> 5, whose pair is also in links_valid.npy",
+          {{{4, 5}}, validation, test, {}});
+  refused("links_train.npy: row 0 is the link 0 -> 1, whose pair is also in links_test.npy",
+          {{{0, 1}}, validation, test, {}});
+  refused("links_valid.npy: row 0 is the link 0 -> 2, whose pair is also in links_test.npy",
+          {{}, {{0, 2}}, test, {}});
+}
+
 TEST_CASE("what is refused") {
   io::dataset data = io::karate_club();
   expect_error<input_error>("below 1 together",

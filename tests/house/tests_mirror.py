@@ -85,7 +85,7 @@ TOGETHER = {
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/model_file.cpp": "train/make_training train/predictor",
     "autodiff/edge_norm.cpp": "algebra/edge_broadcasts",
-    "train/edge_models.cpp": "nn/conv/gatv2 nn/conv/gine nn/conv/heads nn/conv/mesh_graph nn/conv/transformer",
+    "train/edge_models.cpp": "nn/conv/gatv2 nn/conv/gine nn/conv/heads nn/conv/mesh_graph nn/conv/nn_conv nn/conv/transformer",
     "train/models.cpp": "nn/models nn/propagation nn/skip_source nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/rgat nn/conv/attention_vectors",
 }

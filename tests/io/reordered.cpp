@@ -121,14 +121,16 @@ TEST_CASE("reordered: parts that do not fit are refused") {
   refused("vertex 2 is in part -1 of 2", {0, 1, -1}, 2);
 }
 
-TEST_CASE("held-out links have the new numbers of their ends") {
+TEST_CASE("held-out links and their negatives have the new numbers of their ends") {
   io::dataset data = directed_graph();
   data.validation_links = {{0, 1}, {2, 0}}, data.test_links = {{3, 2}};
+  data.negatives[1].vertices = {0, 1, 2, 3};
   std::vector<int> parts(static_cast<std::size_t>(data.vertices), 1);
   parts[2] = 0;  // the first now; 0 and 1 follow, 3 stays
   const io::dataset now = io::reordered(data, parts, 2).data;
   CHECK(now.validation_links == io::array<io::edge>{{1, 2}, {0, 1}});
   CHECK(now.test_links == io::array<io::edge>{{3, 0}});
+  CHECK(now.negatives[1].vertices == io::array<std::int64_t>{1, 2, 0, 3});
 }
 
 }  // namespace test_io_reordered

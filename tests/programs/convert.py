@@ -279,6 +279,23 @@ class Formats:
         self.refused(2, "--edge-features is for a .csv", table, self.path("rows.npy"), "--edge-features")
         assert "edge_features.npy: removed" in self.convert(self.path("rows.mtx"), copy)
 
+    def edge_types(self):
+        """A column of a table of edges, with features behind it or without, and a folder's."""
+        table, folder, copy = self.write("typed.csv", "source,target,type,a\n0,1,1,0.5\n1,2,0,2\n"), self.path("typed"), self.path("typed_copy")
+        self.convert(table, folder, "--edge-types", "--edge-features")
+        self.convert(folder, copy, "--undirected")
+        for path, types in ((folder, [1, 0]), (copy, [1, 0, 1, 0])):
+            found = numpy.load(path + "/edge_type.npy")
+            assert found.dtype == numpy.int64 and found.tolist() == types, found
+        assert numpy.load(folder + "/edge_features.npy").tolist() == [[0.5], [2]]
+        assert "without types of edges" in self.convert(folder, self.path("typed.mtx"))
+        self.refused(1, "expected source, target and type in each", table, self.path("x"), "--edge-types")
+        only = self.write("types.csv", "0,1,2\n1,2,0.5\n")
+        self.refused(1, "the type of edge 0 is no whole number from 0, less than", only, self.path("x"), "--edge-types")
+        self.refused(2, "--edge-types is for a .csv", table, self.path("rows.npy"), "--edge-types")
+        self.refused(1, "their types cannot follow", self.write("good.csv", "0,1,1\n1,2,0\n"), self.path("x"), "--edge-types", "--simple")
+        assert "edge_type.npy: removed" in self.convert(self.path("typed.mtx"), copy)
+
     def stale(self):
         """What an output had before goes, and only when the new one is there."""
         gaps, dense, both = self.write("s.txt", "3\t30\t2\n30\t3\t0.5\n"), self.write("t.txt", "0 1\n1 2\n"), self.path("s")
@@ -433,7 +450,7 @@ class Formats:
 def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
-        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.stale,
+        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.edge_types, formats.stale,
                      formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")

@@ -329,7 +329,7 @@ class TrainProgram(ProgramCase):
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")][1:]
         self.assertEqual(len(rows), 9)
         tried = []
-        for names, weights, repeated, loops, negative in rows:
+        for names, weights, vectors, types, repeated, loops, negative in rows:
             for name in names.strip("`").split("`, `"):
                 tried.append(name.split()[0])
                 if name in ("rgcn", "rgat"):
@@ -339,12 +339,12 @@ class TrainProgram(ProgramCase):
                 self.assertEqual(note, "")
                 ways = [[]] + [["--batch", "6", "--fanout", "-1"]] * (name in ("gcn", "sage", "gin", "gat")) + [["--ranks", "2", "--stages", "2", "--chunks", "2", "--history", "exact"]] * (name in ("gcn", "sage", "gin"))
                 varied = [0.5, 1, 2, 3, 1, 4, 1, 1, 1, 2, 5, 3]
+                whole = self.loss(options, weights=varied)
                 for way in ways:
-                    loss, note = self.loss(options + way, weights=varied)
-                    self.assertAlmostEqual(loss, self.loss(options, weights=varied)[0], delta=1e-9, msg=(name, way))
+                    loss, note = self.loss(options + way, weights=varied) if way else whole
+                    self.assertAlmostEqual(loss, whole[0], delta=1e-9, msg=(name, way))
                     self.assertEqual((loss != plain, note != ""), (True, False) if weights.startswith("used") else (False, True), (name, way))
                     self.assertTrue(note == "" or note.startswith(name.split()[0] + " "), note)
-                    self.assertEqual("which a note says" in weights, note != "")
                 twice, once, double = (self.loss(options, *given)[0] for given in ([[(0, 1)]], [], [[], [2] + [1] * 11]))
                 self.assertAlmostEqual(twice, double if repeated == "add up" else once, delta=1e-12, msg=name)
                 loop, note = self.loss(options, [(1, 1)])
@@ -361,8 +361,28 @@ class TrainProgram(ProgramCase):
                 self.assertEqual(negative, "refused")
                 self.refused(1, "edge_weight.npy: the weight of row 1 is -1.000000", "--data", self.ring(weights=[1, -1] + [1] * 10), *options)
         self.assertEqual(sorted(tried), sorted(["gcn", "sgc", "appnp", "gcnii", "sage", "resgcn", "gin", "gat", "sage", "gatv2", "gine", "transformer", "meshgraphnet", "rgcn", "rgat"]))
-        for model, said in (("gcn", "the weights of equal edges add up"), ("gat", "equal edges count once")):
-            self.assertIn(said, train("--data", self.ring([(0, 1)]), "--model", model, "--epochs", "1").stderr)
+        vectors = {"edge_features_npy": floats([0.5] * 13, (13, 1))}
+        types = {"edge_type_npy": ints([0] * 13, (13,))}
+        for model, said, given in (("gcn", "the weights of equal edges add up", {}), ("gat", "equal edges count once", {}),
+                                   ("rgat", "equal edges of one type count once", types), ("gine", "equal edges are one, whose vector is the sum", vectors)):
+            self.assertIn(said, train("--data", self.ring([(0, 1)], **given), "--model", model, "--epochs", "1").stderr)
+
+    def test_notes_on_what_models_do_not_use(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/models.md")) as f:
+            table = f.read().split("## What edges mean")[1].split("## ")[0]
+        ring = {"edge_type_npy": ints([0, 1, 2] * 4, (12,)), "edge_features_npy": floats([0.5] * 24, (12, 2))}
+        for line in [line for line in table.splitlines() if line.startswith("| `")][1:]:
+            names, weights, vectors, types = [cell.strip() for cell in line.split("|")[1:5]]
+            said = [f"{what} of edges" for what, is_used in (("weights", weights), ("2 features", vectors), ("3 types", types)) if not is_used.startswith("used")]
+            for name in names.strip("`").split("`, `"):
+                with self.subTest(name):
+                    notes = self.train("--model", *name.split(), data=self.ring(weights=[2] * 12, **ring))["notes"]
+                    title = name.replace("--aggregation max", "with max aggregation")
+                    self.assertEqual([note.split(";")[0].split(":")[0] for note in notes], [f"{title} does not use the {what}" for what in said])
+        decoupled = self.train("--model", "gat", "--coupling", "decoupled", data=self.folder)["notes"]
+        self.assertEqual(decoupled, ["gat in its decoupled form does not use the weights of edges: each counts once",
+                                     "gat in its decoupled form does not use the 2 features of edges; gine, gatv2, transformer and meshgraphnet do",
+                                     "gat in its decoupled form does not use the 3 types of edges; rgcn and rgat do"])
 
     def test_features_are_divided_unless_one_is_negative(self):
         signed = floats([1, -0.999999, 5, -5, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))
@@ -386,6 +406,24 @@ class TrainProgram(ProgramCase):
         shown = train("--data", several, "--model", "gcn", "--epochs", "2").stdout
         self.assertRegex(shown, "micro-F1: train .*\n(?s:.*)test micro-F1 ")
         self.assertNotIn("accuracy", shown)
+
+    def test_links_and_negatives_of_the_data(self):
+        split = {"links_train_npy": ints([0, 1, 1, 2, 2, 3, 3, 4, 4, 5], (5, 2)), "links_valid_npy": ints([5, 0], (1, 2)), "links_test_npy": ints([0, 2, 3, 1], (2, 2))}
+        links = ["--task", "links"]
+        given = self.train(*links, data=self.ring(**split))
+        self.assertEqual(given["notes"], ["7 of 12 edges are left out: their pairs are held out, or in no file of links"])
+        self.assertEqual(given["run"]["options"]["held-out"], "0,0")
+        self.assertEqual(self.train(*links, "--held-out", "0,0", data=self.folder)["loss"], given["loss"])
+        self.refused(2, "--held-out is for data without links_valid.npy", "--data", self.folder, "--model", "gcn", *links, "--held-out", "0.1,0.1")
+        by_own = self.train(*links, data=self.ring(**split, links_test_negatives_npy=ints([4, 5, 1, 0, 5, 4], (2, 3))))
+        self.assertEqual(by_own["loss"], given["loss"])
+        self.assertLessEqual(1 / 4, by_own["scores"]["test"]["mrr"])
+        self.assertAlmostEqual(self.train(*links, "--ranks", "3", data=self.folder)["scores"]["test"]["mrr"], by_own["scores"]["test"]["mrr"], delta=1e-12)
+        for more in (["--ranks", "3", "--partition", "random"], ["--ranking-negatives", "2"]):
+            self.assertLessEqual(1 / 4, self.train(*links, *more, data=self.folder)["scores"]["test"]["mrr"])
+        shared = self.train(*links, "--hits", "1", data=self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 2], (2, 2))))
+        self.assertIn(shared["scores"]["test"]["hits"], (0, 0.5, 1))
+        self.refused(1, "links_test_negatives.npy: row 1 has vertex 6, which is not one of 6", "--data", self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 6], (2, 2))), "--model", "gcn", *links)
 
     def test_tasks(self):
         classes = self.train(data=self.ring())

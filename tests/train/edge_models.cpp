@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that read vectors of edges give the golden values of tests/golden under every policy, and cost what
 // is predicted.
+#include <deque>
 #include <doctest/doctest.h>
 
 #include "examples/golden/compare.hpp"
 #include "partita/compiled/host.hpp"
+#include "partita/nn/conv/nn_conv.hpp"
 #include "partita/train/policy_cost.hpp"
 #include "support/datasets.hpp"
+#include "support/edge_tapes.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 #include "support/typed_vertices.hpp"
@@ -16,27 +19,117 @@ namespace test_edge_models {
 using namespace partita;
 using namespace test_support;
 
-/// Those of tests/golden, of models that there are.
-const std::vector<golden_case>& cases() {
+/// Those of tests/golden, of models that there are or of others.
+std::vector<golden_case> cases(bool of_models = true) {
   static const std::vector<golden_case> all = [] {
     const char* folder = std::getenv("PARTITA_OWN_GOLDEN");
     REQUIRE_MESSAGE(folder != nullptr, "PARTITA_OWN_GOLDEN names no folder of golden cases");
-    std::vector<golden_case> found = read_golden_cases(folder);
-    std::erase_if(found, [](const golden_case& c) { return nn::find_row(c.options) == nullptr; });
-    return found;
+    return read_golden_cases(folder);
   }();
-  return all;
+  std::vector<golden_case> found = all;
+  std::erase_if(found,
+                [=](const golden_case& c) { return (nn::find_row(c.options) != nullptr) != of_models; });
+  return found;
 }
 
 TEST_CASE("logits, loss and every gradient are those of PyTorch") {
-  CHECK(cases().size() >= 12);
+  const std::vector<golden_case> all = cases();
+  CHECK(all.size() >= 12);
   on_usual_meshes(std::array{1, 2, 3, 6, 8, 9}, [&](const host_mesh& m, const partita::policy& policy) {
-    for (const golden_case& c : cases()) {
+    for (const golden_case& c : all) {
       const auto errors = compare_golden<double>(m, c, c.options, policy);
       CHECK(errors.parts.size() == 2 + c.values.size());
       for (const auto& [what, error] : errors.parts)
         CHECK_MESSAGE(error < 1e-10, c.name, ", ", std::string(policy.name), " on ", to_string(m.shape()),
                       ": ", what, " is off by ", error);
+    }
+  });
+}
+
+/// Relu between layers of nn_conv.
+template <class T, class Device>
+nn::model<T, Device> nn_convs(const sparse<T, dynamic_layout, Device>& a, const io::dataset& data,
+                              const std::vector<global_index>& widths, algebra::message_reduction how) {
+  const nn::builder<T, Device> b(a, {});
+  const auto vectors = std::make_shared<const edge_matrix<T, Device>>(
+      graph::edge_features(a, data, graph::repeated_edges::summed));
+  return {b, nn::chain<nn::relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+            return nn::nn_conv<T, Device>(a, vectors, in, out, with, how);
+          })};
+}
+
+TEST_CASE("layers whose weights are functions of edges give the values of PyTorch") {
+  const std::vector<golden_case> all = cases(false);
+  CHECK(all.size() == 2);
+  on_usual_meshes(std::array{1, 3, 8}, [&](const host_mesh& m, const partita::policy& policy) {
+    for (const golden_case& c : all) {
+      const auto a = graph::propagation_matrices<double, host>(m, c.graph, {}, policy)
+                         .matrix_for(graph::propagation_matrix::adjacency);
+      using enum algebra::message_reduction;
+      auto net =
+          nn_convs(a, c.graph, nn::layer_widths(c.graph, c.options), c.name == "nnconv-skewed" ? mean : sum);
+      take_golden_values(net, c);
+      for (const auto& [what, error] : compare_golden(net, c).parts)
+        CHECK_MESSAGE(error < 1e-10, c.name, ", ", std::string(policy.name), ": ", what, " is off by ",
+                      error);
+    }
+  });
+}
+
+/// Layers of gine in verbs, of which the edge vectors are a variable.
+host_variable gine_of(host_tape& t, const host_pattern& a, host_variable h, host_edge_variable e,
+                      const golden_case& c, std::deque<host_dense<double, replicated>>& kept) {
+  const auto widths = nn::layer_widths(c.graph, c.options);
+  const auto parameter = [&](const std::string& name, matrix_shape shape) {
+    const std::vector<double>& given = c.values.at(name);
+    kept.push_back(generate<replicated, double>(a.mesh(), shape, [&](global_index i, global_index j) {
+      return given[static_cast<std::size_t>(i * shape.cols + j)];
+    }));
+    return t.parameter(kept.back());
+  };
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
+    const std::string number = std::to_string(l);
+    const global_index in = widths[l], out = widths[l + 1];
+    const auto vectors = gemm(e, parameter("We" + number, {e.columns(), in}));
+    const auto sum =
+        messages(a, redistribute(h, algebra::multiplied_layout(a, vertex_rows)), {.edges = vectors},
+                 nn::detail::gine_message{1}, {.heads = base::to_local(in, "the width")});
+    const auto s = (1 + c.options.epsilon) * h + redistribute(sum, vertex_rows);
+    const auto inner =
+        relu(add_row(parameter("ba" + number, {1, out}), gemm(s, parameter("Wa" + number, {in, out}))));
+    h = add_row(parameter("bb" + number, {1, out}), gemm(inner, parameter("Wb" + number, {out, out})));
+    if (l + 2 < widths.size()) h = relu(h);
+  }
+  return h;
+}
+
+TEST_CASE("gradients of edge vectors are those of PyTorch") {
+  std::vector<golden_case> all = cases();
+  std::erase_if(all, [](const golden_case& c) {
+    return c.options.model != "gine" || !c.gradients.contains("edge_features");
+  });
+  CHECK(all.size() == 2);
+  on_usual_meshes(std::array{1, 6}, [&](const host_mesh& m, const partita::policy& policy) {
+    for (const golden_case& c : all) {
+      const auto a = graph::propagation_matrices<double, host>(m, c.graph, {}, policy)
+                         .matrix_for(graph::propagation_matrix::adjacency);
+      const host_edges vectors = graph::edge_features(a, c.graph, graph::repeated_edges::summed);
+      const auto x = generate<vertex_rows, double>(m, {c.x.shape[0], c.x.shape[1]}, [&](auto i, auto j) {
+        return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
+      });
+      std::deque<host_dense<double, replicated>> kept;
+      host_tape t(m);
+      const auto e = t.input(vectors);
+      const auto loss = autodiff::loss(gine_of(t, a, t.constant(x), e, c, kept),
+                                       [&](const auto& z, auto& dz) { return golden_loss(c, z, dz); });
+      t.forward();
+      t.backward(loss);
+      CHECK(loss.value() == doctest::Approx(c.loss).epsilon(1e-10));
+      const auto& expected = c.gradients.at("edge_features");
+      CHECK(largest_error(t.gradient(e), [&](auto v, auto u, auto h) {
+              const auto of = std::ranges::find(c.graph.edges, io::edge{u, v});
+              return expected[static_cast<std::size_t>((of - c.graph.edges.begin()) * vectors.heads() + h)];
+            }) < 1e-10);
     }
   });
 }

@@ -33,6 +33,10 @@ TEST_CASE("ranks and hits by hand, as OGB's evaluators have them") {
   CHECK(std::isnan(nn::hits_above({}, {0.4, 0.6}, 1)));
   CHECK(std::isnan(nn::mean_reciprocal_rank({})));
   CHECK(nn::ranks_among(std::vector<double>{NAN}, std::vector{1.0, 2.0}) == std::vector<double>{3});
+  std::vector<double> each;
+  for (std::size_t i = 0; i < links.size(); ++i) each.insert(each.end(), negatives.begin(), negatives.end());
+  CHECK(nn::ranks_among_shared(links, negatives) == nn::ranks_among(links, each));
+  CHECK(nn::ranks_among_shared(std::vector<double>{NAN}, {1.0, NAN}) == std::vector<double>{3});
   expect_error<shape_error>("not equally many", [&] { nn::ranks_among(links, std::vector<double>(4)); });
 }
 

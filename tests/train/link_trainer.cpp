@@ -56,6 +56,51 @@ TEST_CASE("the serial losses and scores under every policy, with words as predic
   }
 }
 
+TEST_CASE("links are ranked among negatives that are given or drawn, the same on every mesh") {
+  io::dataset own = karate(), shared = own;
+  std::vector<std::int64_t> every;
+  for (const io::edge& e : own.test_links)
+    for (global_index w = 0; w < own.vertices; ++w) every.push_back(w == e.source ? e.target : w);
+  own.negatives[1].vertices = every;
+  shared.negatives[1] = {true, {0, 9, 4, 5, 7, 8, 3, 30}};
+  auto o = options_of(nn::link_decoding::dot, 2), drawn = o;
+  drawn.links.ranking_negatives = 5;
+  for (const auto& [data, how] : {std::pair(&own, &o), {&shared, &o}, {&shared, &drawn}}) {
+    std::optional<nn::task_scores> expected;
+    for (const int ranks : {1, 3, 6})
+      test_support::with_mesh(default_mesh(grid_2d, ranks), [&](const host_mesh& m) {
+        nn::link_trainer<double, host> t(m, *data, *how, grid_2d);
+        t.run();
+        const nn::task_scores found = t.scores();
+        if (m.rank() != 0) return;
+        if (!expected) expected = found;
+        CHECK(found.parts[2].score == doctest::Approx(expected->parts[2].score).epsilon(1e-12));
+        CHECK(found.parts[1].score == doctest::Approx(expected->parts[1].score).epsilon(1e-12));
+        CHECK(found.parts[2].hits == expected->parts[2].hits);
+      });
+  }
+}
+
+TEST_CASE("ranks among given negatives are those of the scores") {
+  io::dataset data = karate();
+  const std::vector<io::edge> few{data.test_links[2], data.test_links[0]};
+  data.test_links = few;
+  data.negatives[1].vertices = {1, 2, 3, 30, 31, 32};
+  const auto o = options_of(nn::link_decoding::distmult, 2);
+  test_support::with_mesh({2, 1, 1}, [&](const host_mesh& m) {
+    nn::link_trainer<double, host> t(m, data, o, row_1d);
+    t.run();
+    const nn::task_scores found = t.scores();
+    std::vector<io::edge> pairs = few;
+    for (std::size_t k = 0; k < 6; ++k) pairs.push_back({few[k / 3].source, data.negatives[1].vertices[k]});
+    const auto scores = nn::scores_of_pairs(t.decoder(), t.evaluate(), std::span<const io::edge>(pairs));
+    const std::span<const double> all = scores;
+    const auto ranks = nn::ranks_among(all.first(2), all.subspan(2));
+    CHECK(found.parts[2].score == nn::mean_reciprocal_rank(ranks));
+    CHECK(found.parts[2].hits == nn::hits_at(ranks, 3));
+  });
+}
+
 TEST_CASE("links are ranked far above chance") {
   for (const auto decoder : {nn::link_decoding::dot, nn::link_decoding::distmult, nn::link_decoding::mlp}) {
     const nn::training_result result = serial(options_of(decoder, 60));

@@ -2,6 +2,7 @@
 #pragma once
 /// A graph with features, labels and a split: a whole training set in host memory.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,6 +42,19 @@ struct vertex_type {
   friend bool operator==(const vertex_type&, const vertex_type&) = default;
 };
 
+/// What links are ranked among, instead of all vertices.
+struct link_negatives {
+  bool are_shared = false;       ///< by all links, or each link has as many of its own
+  array<std::int64_t> vertices;  ///< row-major: source and target of pairs [m', 2], or targets [links, K]
+};
+
+/// A split of links, and the negatives of the last two parts, as they are stored; see io::read_links.
+struct given_links {
+  array<edge> train;  ///< empty: all edges that are not held out
+  array<edge> validation, test;
+  std::array<link_negatives, 2> negatives;
+};
+
 /// A graph of n vertices with f features each, and for each vertex a class, several labels, or values; or
 /// with links that were taken out of it.
 struct dataset {
@@ -59,8 +73,9 @@ struct dataset {
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty for other tasks
   array<double> values;              ///< [n, C], row-major, NaN for none; empty for other tasks
   array<std::uint8_t> split;         ///< [n], values of split_part
-  array<edge> validation_links;      ///< of links: positives that are not among the edges, each once
+  array<edge> validation_links;      ///< of links: positives that are not among the edges
   array<edge> test_links;
+  std::array<link_negatives, 2> negatives;  ///< of these two; empty where there are none
   io::task task = io::task::classes;
   std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
 

@@ -68,6 +68,8 @@ inline reordered_dataset reordered(dataset data, std::span<const int> parts, int
   for (array<edge>* const edges : {&data.edges, &data.validation_links, &data.test_links})
     for (edge& e : edges->edit())
       e = {new_number[static_cast<std::size_t>(e.source)], new_number[static_cast<std::size_t>(e.target)]};
+  for (link_negatives& negatives : data.negatives)
+    for (std::int64_t& v : negatives.vertices.edit()) v = new_number[static_cast<std::size_t>(v)];
   if (data.vertex_features.rows > 0) data.vertex_features = data.vertex_features.rows_at(result.old_number);
   data.labels = detail::rows_of(data.labels, result.old_number, 1);
   data.label_matrix = detail::rows_of(data.label_matrix, result.old_number, data.classes);

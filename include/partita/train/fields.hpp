@@ -232,7 +232,11 @@ inline constexpr field rows[] = {
     {"margin", group::links, at<&links::margin>, "M", positive, by_checkpoints_if_given, with_margin,
      "of the margin loss"},
     {"hits", group::links, at<&links::hits>, "K", count, nowhere, with_links,
-     "Hits at K: the share of links ranked at most K among all vertices"},
+     "Hits at K: the share of links ranked at most K"},
+    {"ranking-negatives", group::links, at<&links::ranking_negatives>, "N", count_or_none, nowhere,
+     with_links,
+     "negatives that are drawn for each link that is ranked (default: those in the data,\n"
+     "or all vertices)"},
 };
 
 }  // namespace detail::table

@@ -3,6 +3,7 @@
 /// How high links are ranked among pairs without one: MRR and Hits at K, as OGB's evaluators compute them.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <span>
@@ -98,6 +99,47 @@ std::vector<double> scores_of_pairs(const link_decoder<T, Device>& decoder,
     scores.insert(scores.end(), all.begin(), all.end());
   }
   return scores;
+}
+
+/// The rank of each link u -> v among v and `count` targets of its own, on every rank; as ranks_among. So
+/// many pairs at a time are scored: targets(first, links) has those of this many links from the first on
+/// (row-major), and -1 where there is none. Collective, and what travels: see scores_of_pairs.
+template <class T, class Device, class Targets>
+std::vector<double> ranks_among_targets(const link_decoder<T, Device>& decoder,
+                                        const dense<T, vertex_rows, Device>& h,
+                                        std::span<const io::edge> links, std::size_t count, Targets targets,
+                                        std::size_t at_once = std::size_t{1} << 16) {
+  std::vector<double> ranks;
+  const std::size_t most = std::max<std::size_t>(1, at_once / (count + 1));
+  for (std::size_t first = 0; first < links.size(); first += most) {
+    const auto chunk = links.subspan(first, std::min(most, links.size() - first));
+    const auto others = targets(first, chunk.size());
+    std::vector<io::edge> pairs(chunk.begin(), chunk.end());
+    for (std::size_t k = 0; k < others.size(); ++k)
+      pairs.push_back({chunk[k / count].source, std::max<global_index>(others[k], 0)});
+    std::vector<double> scores = scores_of_pairs(decoder, h, std::span<const io::edge>(pairs), at_once);
+    for (std::size_t k = 0; k < others.size(); ++k)
+      if (others[k] < 0) scores[chunk.size() + k] = -std::numeric_limits<double>::infinity();
+    const std::span<const double> all = scores;
+    const std::vector<double> of_chunk = ranks_among(all.first(chunk.size()), all.subspan(chunk.size()));
+    ranks.insert(ranks.end(), of_chunk.begin(), of_chunk.end());
+  }
+  return ranks;
+}
+
+/// The rank of each link among itself and negatives that all links share; as ranks_among. Local.
+inline std::vector<double> ranks_among_shared(std::span<const double> links, std::vector<double> negatives) {
+  constexpr double most = std::numeric_limits<double>::infinity();
+  for (double& s : negatives)
+    if (std::isnan(s)) s = most;
+  std::ranges::sort(negatives);
+  std::vector<double> ranks;
+  for (const double s : links) {
+    const auto same = std::ranges::equal_range(negatives, std::isnan(s) ? -most : s);
+    ranks.push_back(1 + static_cast<double>(negatives.end() - same.end()) +
+                    static_cast<double>(same.size()) / 2);
+  }
+  return ranks;
 }
 
 namespace detail {

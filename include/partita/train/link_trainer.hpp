@@ -17,7 +17,9 @@ namespace partita::nn {
 
 /// Trains a model and a decoder (link_options) on the links of a graph that graph::split_links has split,
 /// with negatives that are drawn anew in each epoch (sampling::links_and_negatives), the same for any number
-/// of ranks. Scores are MRR and Hits of validation and test links among all vertices (full_ranks).
+/// of ranks. Scores are MRR and Hits of validation and test links among all vertices (full_ranks), among
+/// negatives that are drawn for each link once and for all (link_options::ranking_negatives), or among those
+/// of the data (dataset::negatives); Hits among shared ones are those of hits_above.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. What travels: as for
 /// trainer, and what the decoder sends; in the phase "distribute" of each epoch, which is not counted as
@@ -40,8 +42,16 @@ class link_trainer final : public trainer<T, Device> {
         decoder_(options.links.decoder, data.classes, this->parameters(), options.seed),
         rows_(this->model().row_blocking()),
         links_(graph::link_rows<T>(m, p, rows_, data, {.of_sources = true})),
-        known_(graph::link_rows<T>(m, p, rows_, data, {.held_out = true})),
-        held_out_{data.validation_links, data.test_links} {}
+        known_(graph::link_rows<T>(m, p, rows_, data,
+                                   {.held_out = true, .of_sources = options.links.ranking_negatives > 0})),
+        held_out_{data.validation_links, data.test_links},
+        negatives_(data.negatives) {
+    if (options.links.ranking_negatives > 0) negatives_ = {};
+    for (std::size_t k = 0; k < held_out_.size(); ++k)
+      if (negatives_[k].vertices.empty() &&
+          !std::ranges::is_sorted(held_out_[k], {}, &io::edge::source))  // as full_ranks needs them
+        std::ranges::stable_sort(held_out_[k].edit(), {}, &io::edge::source);
+  }
 
   link_decoder<T, Device>& decoder() { return decoder_; }
 
@@ -49,17 +59,16 @@ class link_trainer final : public trainer<T, Device> {
     const task_scores found = scores();
     return {found.parts[0].score, found.parts[1].score, found.parts[2].score};
   }
-  /// Of validation and test links; what travels: a forward pass, and see full_ranks.
+  /// Of validation and test links; what travels: a forward pass, and see full_ranks or scores_of_pairs; for
+  /// drawn negatives also an all-reduce of their targets.
   task_scores scores() override {
     task_scores found{io::task::links, {}};
     const matrix& h = this->evaluate();
-    for (std::size_t k = 0; k < held_out_.size(); ++k) {
-      const std::vector<double> ranks =
-          full_ranks(decoder_, h, known_, std::span<const io::edge>(held_out_[k]));
-      part_scores& of = found.parts[k + 1];
-      of.score = mean_reciprocal_rank(ranks);
-      of.hits = hits_at(ranks, options_.links.hits);
-    }
+    for (std::size_t k = 0; k < held_out_.size(); ++k)
+      if (negatives_[k].are_shared)
+        score_among_shared(k, h, found.parts[k + 1]);
+      else
+        score_ranks(ranks_of(k, h), found.parts[k + 1]);
     return found;
   }
   /// Throws error: a loss of one's own is one of vertices.
@@ -88,6 +97,49 @@ class link_trainer final : public trainer<T, Device> {
     if (data.task != io::task::links || data.edges.empty())
       base::throw_error<input_error>({data.name, ": there are no links for training; graph::split_links"});
     return options;
+  }
+
+  void score_ranks(const std::vector<double>& ranks, part_scores& of) const {
+    of.score = mean_reciprocal_rank(ranks);
+    of.hits = hits_at(ranks, options_.links.hits);
+  }
+  void score_among_shared(std::size_t part, const matrix& h, part_scores& of) const {
+    const std::vector<double> links =
+        scores_of_pairs(decoder_, h, std::span<const io::edge>(held_out_[part]));
+    const std::span<const std::int64_t> ends = negatives_[part].vertices;
+    std::vector<io::edge> pairs;
+    for (std::size_t k = 0; k < ends.size(); k += 2) pairs.push_back({ends[k], ends[k + 1]});
+    std::vector<double> negatives = scores_of_pairs(decoder_, h, std::span<const io::edge>(pairs));
+    of.score = mean_reciprocal_rank(ranks_among_shared(links, negatives));
+    of.hits = hits_above(links, std::move(negatives), options_.links.hits);
+  }
+  std::vector<double> ranks_of(std::size_t part, const matrix& h) const {
+    const std::span<const io::edge> links = held_out_[part];
+    const std::span<const std::int64_t> given = negatives_[part].vertices;
+    if (const auto drawn = static_cast<std::size_t>(options_.links.ranking_negatives); drawn > 0)
+      return ranks_among_targets(decoder_, h, links, drawn, [&](std::size_t first, std::size_t count) {
+        return drawn_targets(links.subspan(first, count), h.row_range(), part, first);
+      });
+    if (given.empty()) return full_ranks(decoder_, h, known_, links);
+    const std::size_t of_each = given.size() / links.size();
+    return ranks_among_targets(decoder_, h, links, of_each, [&](std::size_t first, std::size_t count) {
+      return given.subspan(first * of_each, count * of_each);
+    });
+  }
+  /// The ranking negatives of these links, of which the first has this number in its part: of a link's source
+  /// the rank draws that has it.
+  std::vector<global_index> drawn_targets(std::span<const io::edge> links, interval own, std::size_t part,
+                                          std::size_t first) const {
+    constexpr std::uint64_t stream = 0x6e100000u;
+    const auto of_each = static_cast<std::size_t>(options_.links.ranking_negatives);
+    std::vector<global_index> targets(links.size() * of_each, -1);
+    for (std::size_t k = 0; k < targets.size(); ++k)
+      if (const global_index u = links[k / of_each].source; own.contains(u))
+        targets[k] = sampling::negative_of(known_, random_key{options_.seed, part, stream}, u,
+                                           static_cast<std::int64_t>(first * of_each + k))
+                         .value_or(-1);
+    mesh_.world().all_reduce(targets, reduction::max);
+    return targets;
   }
 
   std::optional<double> loss_of_pairs(int number, const matrix& h, matrix& gradient) override {
@@ -121,6 +173,7 @@ class link_trainer final : public trainer<T, Device> {
   blocking rows_;
   sampling::graph<T> links_, known_;
   std::array<io::array<io::edge>, 2> held_out_;
+  std::array<io::link_negatives, 2> negatives_;
   std::optional<pairs_drawn> drawn_;
 };
 

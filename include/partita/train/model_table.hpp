@@ -28,6 +28,8 @@ struct model_row {
   nn::coupling coupling = nn::coupling::coupled;
   nn::aggregation aggregation = nn::aggregation::mean;
   graph::propagation_matrix multiplies_with = graph::propagation_matrix::gcn_normalized;
+  bool reads_edge_weights = !is_pattern(multiplies_with);
+  bool reads_edge_types = multiplies_with == graph::propagation_matrix::relations;
   first_layer on_blocks = {};
   bool on_stages = false;           ///< whether its layers can be cut into stages; see pipeline_trainer
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
@@ -120,6 +122,7 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers bases relation-blocks inverse-relations dropout exchange-chunks"},
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,
+     .reads_edge_weights = false,
      .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,

@@ -118,6 +118,8 @@ struct link_options {
   link_loss loss = link_loss::bce;
   double margin = 1;
   int hits = 10;  ///< K of Hits at K
+  /// Drawn for each link that is ranked; 0: links are ranked among those of the data, or all vertices.
+  int ranking_negatives = 0;
   std::vector<double> held_out = {0.05,
                                   0.1};  ///< shares of validation and test links; see graph::split_links
 };
