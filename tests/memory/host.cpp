@@ -30,6 +30,15 @@ TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::in
   CHECK(meter.peak() == 8 * sizeof(T));
 }
 
+TEST_CASE("host: a large buffer holds what is written to it, in large pages or not") {
+  const host_queue q;
+  buffer<std::uint64_t, host> x(q, (std::size_t{4} << 20) + 3);
+  for (std::size_t i = 0; i < x.size(); i += 511) x.data()[i] = i;
+  bool same = true;
+  for (std::size_t i = 0; i < x.size(); i += 511) same = same && x.data()[i] == i;
+  CHECK(same);
+}
+
 TEST_CASE("host: a budget bounds live buffers, and the error says what is needed") {
   const host_queue q;
   const auto& meter = *q.meter();

@@ -24,7 +24,10 @@ inline const T* gradients_of(const local::message_gradient<T>& g, local_index i,
     const T* const scores = edge_values(g.scores, e, s.heads);
     if (s.head_width == 1) return scores + s.first_col + first;
     for_heads(s, first, first + size, [&](local_index begin, local_index end, local_index h) {
-      for (local_index j = begin; j < end; ++j) memory[j - first] = scores[h];
+      local_index j = begin - first;
+      for (; j + 8 <= end - first; j += 8)
+        for (local_index k = 0; k < 8; ++k) memory[j + k] = scores[h];
+      for (; j < end - first; ++j) memory[j] = scores[h];
     });
     return memory;
   }
@@ -114,6 +117,9 @@ struct source_gradients {
             T memory[strip];
             const auto row = [&](local_index e, local_index first, local_index count) {
               if (g.rows.cols > 0) p.prefetch(g.rows, e, first, count);
+              if (p.takes_targets) p.prefetch(p.of.targets, e, first, count);
+              if (p.of.slice.heads > 0) p.prefetch(p.of.values, p.of.slice.heads, e, v, each ? count : 1);
+              if (g.scores != nullptr) p.prefetch(g.scores, g.of_scores.heads, e, 0, g.of_scores.heads);
               const local_index i = p.a.columns[e];
               T scale;
               const T* const gradient = gradients_of(g, i, p.entry(e), first, count, memory, &scale);

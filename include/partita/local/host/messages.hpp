@@ -11,6 +11,7 @@
 
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/message_operands.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/memory/host.hpp"
@@ -47,11 +48,15 @@ struct operands {
   }
   /// Asks for the columns of x that an entry needs a little later.
   void prefetch(const matrix_view<const T>& x, local_index e, local_index begin, local_index size) const {
-    const local_index later = std::min(e + 8, a.offsets[a.rows] - 1);
-    const T* const row = x.row_data(a.columns[later]) + begin;
-    for (local_index j = 0; j < size; j += 64 / static_cast<local_index>(sizeof(T)))
-      __builtin_prefetch(row + j);
+    on_host::prefetch(x.row_data(a.columns[later(e)]) + begin, size);
   }
+  /// And for `size` of its values from v on, which are not in the order of a.
+  void prefetch(const T* values, local_index heads, local_index e, local_index v, local_index size) const {
+    on_host::prefetch(edge_values(values, order[later(e)], heads) + v, size);
+  }
+
+ private:
+  local_index later(local_index e) const { return std::min(e + 8, a.offsets[a.rows] - 1); }
 };
 
 /// The most columns that are computed together.
@@ -84,14 +89,16 @@ inline void messages(const operands<F, T>& p, local_index i, local_index e, loca
                              p.parameter(first + j));
 }
 
-/// The sum of x[0, size), by halves, in vectors; x has room for a power of two.
+/// The sum of x[0, size), in eight partial sums, which are folded by halves.
 template <class T>
-inline T total(T* x, local_index size) {
-  const auto most = static_cast<local_index>(std::bit_ceil(static_cast<std::uint32_t>(size)));
-  for (local_index j = size; j < most; ++j) x[j] = 0;
-  for (local_index half = most / 2; half > 0; half /= 2)
-    for (local_index j = 0; j < half; ++j) x[j] += x[j + half];
-  return x[0];
+inline T total(const T* x, local_index size) {
+  T part[8] = {};
+  local_index j = 0;
+  for (; j + 8 <= size; j += 8)
+    for (local_index k = 0; k < 8; ++k) part[k] += x[j + k];
+  T sum = ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+  for (; j < size; ++j) sum += x[j];
+  return sum;
 }
 
 /// store(j, the sum of the terms of column j) for `Count` vectors of columns from `first` on; of entry e of
@@ -106,6 +113,7 @@ inline void sum_vectors(local_index begin, local_index end, local_index first, c
     const auto term = row(e, first, Count * lanes);
     const auto add = [&](int n) {
       T m[lanes];
+#pragma GCC unroll 1
       for (local_index j = 0; j < lanes; ++j) m[j] = term(n * lanes + j);
       sum[n] += reinterpret_cast<const typename of::place*>(m)->value;
     };
@@ -219,14 +227,12 @@ struct scores {
 
  private:
   template <class T>
-  static void add(const local::head_slice& to, local_index first, local_index size, T* m, T* score) {
+  static void add(const local::head_slice& to, local_index first, local_index size, const T* m, T* score) {
     if (to.head_width == 1)
       for (local_index j = 0; j < size; ++j) score[to.first_col + first + j] += m[j];
     else
       for_heads(to, first, first + size, [&](local_index from, local_index until, local_index h) {
-        T part[strip];
-        std::copy(m + (from - first), m + (until - first), part);
-        score[h] += total(part, until - from);
+        score[h] += total(m + (from - first), until - from);
       });
   }
 };
