@@ -18,9 +18,10 @@ struct golden_case {
   std::vector<std::uint8_t> mask;
   bool several_labels = false;  ///< the loss is binary cross-entropy over all labels
   double loss = 0;
-  std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter, or edge_features
-  partita::io::dataset graph;                                    ///< without features and labels
-  partita::nn::training_options options;                         ///< what makes the model
+  std::map<std::string, std::vector<double>> values,
+      gradients;                          ///< by the name of the parameter, or edge_features
+  partita::io::dataset graph;             ///< without features and labels
+  partita::nn::training_options options;  ///< what makes the model
 
   partita::global_index classes() const { return logits.shape[1]; }
   bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }

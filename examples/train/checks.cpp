@@ -76,8 +76,8 @@ void add_other_options(std::vector<std::string>& notes, const command& c) {
 void add_unused(std::vector<std::string>& notes, const io::dataset& data, const nn::training_options& t) {
   using row = nn::model_row;
   const row* const model = find_row(t);
-  const auto add = [&](bool row::*is_read, bool is_there, const std::string& what) {
-    if (is_there && model != nullptr && !(model->*is_read))
+  const auto add = [&](auto row::*is_read, bool is_there, const std::string& what) {
+    if (is_there && model != nullptr && !std::invoke(is_read, *model))
       notes.push_back(fmt::format("{} does not use the {}", model->title(), what));
   };
   add(&row::reads_edge_weights, !data.edge_weights.empty(), "weights of edges: each counts once");

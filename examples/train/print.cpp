@@ -146,8 +146,8 @@ namespace {
 std::string of_equal_edges(const nn::training_options& t, const io::dataset& data) {
   const nn::model_row* const row = find_row(t);
   const std::string edges =
-      row != nullptr && row->reads_edge_types ? "equal edges of one type" : "equal edges";
-  if (row == nullptr || row->reads_edge_weights) return "the weights of " + edges + " add up";
+      row != nullptr && row->reads_edge_types() ? "equal edges of one type" : "equal edges";
+  if (row == nullptr || row->reads_edge_weights()) return "the weights of " + edges + " add up";
   const bool have_vectors = row->reads_edge_vectors && data.edge_features.cols > 0;
   return edges + (have_vectors ? " are one, whose vector is the sum" : " count once");
 }

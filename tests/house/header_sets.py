@@ -13,7 +13,12 @@ from header_chains import reach
 OF_A_BACKEND = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]*\.", re.MULTILINE)
 
 
+# What is included only where it is found is not needed.
+OPTIONAL = re.compile(r"^#if __has_include\((<[^>\n]*>)\)\n#include \1\n#endif$", re.MULTILINE)
+
+
 def violations(texts, core):
+    texts = {name: OPTIONAL.sub("", text) for name, text in texts.items()}
     reached = {}
     for header in sorted(texts):
         needs = "/cuda/" in header or any(OF_A_BACKEND.search(texts[name]) for name in reach(header, texts, reached))

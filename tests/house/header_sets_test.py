@@ -5,13 +5,14 @@ import sys
 
 from header_sets import violations
 
-TEXTS = {"a": "#include <vector>\n", "b": '#include <mpi.h>\n#include "a"\n', "c": '#include "b"\n', "local/cuda/d": ""}
+TEXTS = {"a": "#include <vector>\n", "b": '#include <mpi.h>\n#include "a"\n', "c": '#include "b"\n', "local/cuda/d": "",
+         "e": "#if __has_include(<sys/mman.h>)\n#include <sys/mman.h>\n#endif\n"}
 CASES = [
-    ({"a"}, []),
-    (set(), ["a needs no backend and is not in the file set HEADERS"]),
-    ({"a", "b"}, ["b needs a backend and is in the file set HEADERS"]),
-    ({"a", "local/cuda/d"}, ["local/cuda/d needs a backend and is in the file set HEADERS"]),
-    ({"a", "c"}, ["c needs a backend and is in the file set HEADERS"]),
+    ({"a", "e"}, []),
+    ({"e"}, ["a needs no backend and is not in the file set HEADERS"]),
+    ({"a", "b", "e"}, ["b needs a backend and is in the file set HEADERS"]),
+    ({"a", "e", "local/cuda/d"}, ["local/cuda/d needs a backend and is in the file set HEADERS"]),
+    ({"a", "c", "e"}, ["c needs a backend and is in the file set HEADERS"]),
 ]
 
 failures = 0

@@ -106,7 +106,8 @@ TEST_CASE("sort_entries: several threads") {
 }
 
 TEST_CASE("sort_entries: several buckets, of rows by the thousand and of single rows") {
-  constexpr global_index count = test_support::sanitized ? 140'000 : 300'000;  // in buckets of 2^17, of ranges of rows
+  constexpr global_index count =
+      test_support::sanitized ? 140'000 : 300'000;  // in buckets of 2^17, of ranges of rows
   for (const bool ones : {false, true})
     for (const std::pair<global_index, global_index>& size :
          {std::pair<global_index, global_index>{100'000, 70'000}, {3, 1 << 22}, {1 << 22, 3}, {700, 900}})

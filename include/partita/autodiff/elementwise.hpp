@@ -338,8 +338,8 @@ variable<T, Device> redistribute(variable<T, Device> x, layout l) {
       {x.on().mesh(), l, x.row_blocking(), x.col_blocking()}, {x}, false);
 }
 /// The first rows of x, as many as `rows` has, or x itself where that is all of them: on a block of sampled
-/// neighbours the targets, of the sources x. Adjoint: dx += dy in these rows. Local. Throws shape_error unless
-/// x has whole rows, and each rank's block of `rows` begins where that of x does.
+/// neighbours the targets, of the sources x. Adjoint: dx += dy in these rows. Local. Throws shape_error
+/// unless x has whole rows, and each rank's block of `rows` begins where that of x does.
 template <class T, class Device>
 variable<T, Device> first_rows(variable<T, Device> x, const blocking& rows) {
   if (rows == x.row_blocking()) return x;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#if __has_include(<sys/mman.h>)
 #include <sys/mman.h>
+#endif
 
 namespace partita::memory {
 
@@ -16,7 +18,9 @@ inline void ask_for_large_pages(void* memory, std::size_t bytes) {
   if (bytes < 8 * page) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+#ifdef MADV_HUGEPAGE
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
 }
 
 }  // namespace partita::memory

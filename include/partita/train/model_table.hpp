@@ -28,8 +28,7 @@ struct model_row {
   nn::coupling coupling = nn::coupling::coupled;
   nn::aggregation aggregation = nn::aggregation::mean;
   graph::propagation_matrix multiplies_with = graph::propagation_matrix::gcn_normalized;
-  bool reads_edge_weights = !is_pattern(multiplies_with);
-  bool reads_edge_types = multiplies_with == graph::propagation_matrix::relations;
+  bool counts_edges_once = false;  ///< although its matrix has weights
   first_layer on_blocks = {};
   bool on_stages = false;           ///< whether its layers can be cut into stages; see pipeline_trainer
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
@@ -40,6 +39,8 @@ struct model_row {
   /// stages multiply with other products.
   bool rounds_operands() const { return on_stages; }
   bool is_on_blocks() const { return on_blocks.products > 0; }
+  bool reads_edge_weights() const { return !counts_edges_once && !is_pattern(multiplies_with); }
+  bool reads_edge_types() const { return multiplies_with == graph::propagation_matrix::relations; }
   /// Whether the diagonal of its matrix is a vertex's own share, which samplers keep, and not loops.
   bool has_own_diagonal() const {
     using enum graph::propagation_matrix;
@@ -122,7 +123,7 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers bases relation-blocks inverse-relations dropout exchange-chunks"},
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,
-     .reads_edge_weights = false,
+     .counts_edges_once = true,
      .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,

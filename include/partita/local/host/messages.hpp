@@ -113,7 +113,9 @@ inline void sum_vectors(local_index begin, local_index end, local_index first, c
     const auto term = row(e, first, Count * lanes);
     const auto add = [&](int n) {
       T m[lanes];
+#ifndef __CUDACC__
 #pragma GCC unroll 1
+#endif
       for (local_index j = 0; j < lanes; ++j) m[j] = term(n * lanes + j);
       sum[n] += reinterpret_cast<const typename of::place*>(m)->value;
     };
