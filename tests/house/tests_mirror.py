@@ -17,7 +17,6 @@ TOGETHER = {
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange transfer/staged_redistribution",
     "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
-    "algebra/exact_messages.cpp": "algebra/exact_edge_products",
     "algebra/gemm.cpp": "algebra/gemm_operand algebra/partial_products",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
     "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",
@@ -56,7 +55,7 @@ TOGETHER = {
     "algebra/needed_exchange.cpp": "algebra/chunk_lists",
     "algebra/exact_spmm.cpp": "algebra/exact_product algebra/exact_sums",
     "algebra/reproducible.cpp": "algebra/reproducible_verbs",
-    "algebra/exact_messages.cpp": "local/host/exact_messages local/message_function",
+    "algebra/exact_messages.cpp": "algebra/exact_edge_products local/host/exact_messages local/message_function",
     "algebra/messages.cpp": "algebra/message_core algebra/message_parameters algebra/tile_rows local/chunked_messages "
                             "local/message_operands local/host/message_gradients local/host/messages",
     "algebra/sddmm.cpp": "algebra/edge_schedule algebra/in_edge_sddmm transfer/edge_redistribution",
