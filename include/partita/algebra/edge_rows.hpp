@@ -82,7 +82,7 @@ class edge_ends {
   /// The layout in which sums of edges are left: distinct(), or on a reproducible mesh one that A multiplies.
   layout of_sums() const {
     const layout a = pattern_.layout();
-    if (!mesh().reproducible()) return distinct();
+    if (reproducible_verbs_of<T>(mesh()) == nullptr) return distinct();
     return {a.rows | (a.cols & axis::depth), a.cols & axis::col};
   }
   /// Sums of edges as products with rows of 1, of a reproducible mesh, else null.

@@ -338,7 +338,7 @@ void weight_gradient(const edge_matrix<T, Device>& x, const edge_matrix<T, Devic
 /// the same entries. Local; on a reproducible mesh these themselves, see sum_parts. Throws as these do.
 template <class T, class Device>
 void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums) {
-  if (e.mesh().reproducible()) return column_sums(e, sums);
+  if (reproducible_verbs_of<T>(e.mesh()) != nullptr) return column_sums(e, sums);
   detail::require_column_sums(e, sums);
   if (!detail::counts_entries(e)) return fill(sums, T(0));
   detail::sum_columns_here(e, sums);
@@ -346,7 +346,7 @@ void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Devi
 template <class T, class Device>
 void weight_gradient_part(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
                           dense<T, replicated, Device>& dw) {
-  if (x.mesh().reproducible()) return weight_gradient(x, g, dw);
+  if (reproducible_verbs_of<T>(x.mesh()) != nullptr) return weight_gradient(x, g, dw);
   detail::require_edge_product("weight_gradient_part", x, dw.shape(), g);
   if (!detail::counts_entries(x)) return fill(dw, T(0));
   detail::multiply_inner_here(x, g, dw);

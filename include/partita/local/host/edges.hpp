@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "partita/base/function.hpp"
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/entry_scores.hpp"
