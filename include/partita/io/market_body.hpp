@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/base/large_pages.hpp"
 #include "partita/base/triplet.hpp"
 #include "partita/io/market_header.hpp"
 #include "partita/io/number_text.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/io/text_ranges.hpp"
-#include "partita/memory/large_pages.hpp"
 
 namespace partita::io {
 
@@ -84,7 +84,7 @@ class market_body {
   /// Asks for large pages, without which a fifth of the time goes into page faults.
   static void reserve(std::vector<triplet<T>>& entries, std::size_t count) {
     entries.reserve(count);
-    memory::ask_for_large_pages(entries.data(), count * sizeof(triplet<T>));
+    base::ask_for_large_pages(entries.data(), count * sizeof(triplet<T>));
   }
 
   std::errc take_value(const char*& at, const char* end, T& value) const {
