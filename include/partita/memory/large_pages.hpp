@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <sys/mman.h>
 
-namespace partita::base {
+namespace partita::memory {
 
 /// Asks for large pages where they lie within [memory, memory + bytes), which has not been written: writing
 /// it then faults once in 2 MB instead of 4 KB, and reading rows here and there seldom waits for addresses.
@@ -19,4 +19,4 @@ inline void ask_for_large_pages(void* memory, std::size_t bytes) {
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
-}  // namespace partita::base
+}  // namespace partita::memory
