@@ -12,7 +12,7 @@ import sys
 # A test, and headers that it tests besides the one of its name, without partita/ and .hpp.
 TOGETHER = {
     # What only the named headers use.
-    "memory/host.cpp": "memory/device base/large_pages",
+    "memory/host.cpp": "memory/device memory/large_pages",
     "partition/exchange.cpp": "partition/placement",
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange transfer/staged_redistribution",

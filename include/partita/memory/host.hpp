@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "partita/base/error.hpp"
-#include "partita/base/large_pages.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far_store.hpp"
+#include "partita/memory/large_pages.hpp"
 
 /// Device tag, and the kernels found by ADL on its queue.
 namespace partita::on_host {
@@ -43,7 +43,7 @@ class host_memory {
       meter_->remove(bytes);
       throw std::bad_alloc();
     }
-    base::ask_for_large_pages(memory, bytes);
+    partita::memory::ask_for_large_pages(memory, bytes);
     if (recycles_) kept_.push_back({memory, bytes, false});
     return memory;
   }

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace partita::base {
+namespace partita::memory {
 
 /// Asks for large pages where they lie within [memory, memory + bytes), which has not been written: writing
 /// it then faults once in 2 MB instead of 4 KB, and reading rows here and there seldom waits for addresses.
@@ -23,4 +23,4 @@ inline void ask_for_large_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-}  // namespace partita::base
+}  // namespace partita::memory
