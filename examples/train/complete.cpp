@@ -143,8 +143,10 @@ void require_reproducible(const command& c) {
   refuse_if(c.on_stages(), "--reproducible is not for --stages");
   if (!c.in_batches()) return;
   const nn::mini_batch_options& b = c.training.mini_batch;
+  const nn::model_row* const row = find_row(c.training);
+  const std::string of_model = "--model " + c.training.model + ": its sums are in the order of the samples";
   for (const auto& [given, what] :
-       {std::pair(c.training.model == "gat", "--model gat: its sums are in the order of the samples"),
+       {std::pair(row != nullptr && row->is_on_blocks() && !row->on_blocks.aggregates, of_model.c_str()),
         std::pair(b.sampler == nn::batch_sampler::walks,
                   "--sampler walks: a subgraph depends on which roots a rank has"),
         std::pair(b.placement == partita::sampling::placement::column,
