@@ -272,7 +272,7 @@ def cases():
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
     for model, case in cases():
-        case.write(folder, model(case))
+        case.write(folder / "layers" if model is nnconv else folder, model(case))  # no model of train
 
 
 main()

@@ -19,17 +19,11 @@ namespace test_edge_models {
 using namespace partita;
 using namespace test_support;
 
-/// Those of tests/golden, of models that there are or of others.
-std::vector<golden_case> cases(bool of_models = true) {
-  static const std::vector<golden_case> all = [] {
-    const char* folder = std::getenv("PARTITA_OWN_GOLDEN");
-    REQUIRE_MESSAGE(folder != nullptr, "PARTITA_OWN_GOLDEN names no folder of golden cases");
-    return read_golden_cases(folder);
-  }();
-  std::vector<golden_case> found = all;
-  std::erase_if(found,
-                [=](const golden_case& c) { return (nn::find_row(c.options) != nullptr) != of_models; });
-  return found;
+/// Those of a folder of tests/golden: of models, or of layers that are no model.
+std::vector<golden_case> cases(const char* in = "") {
+  const char* folder = std::getenv("PARTITA_OWN_GOLDEN");
+  REQUIRE_MESSAGE(folder != nullptr, "PARTITA_OWN_GOLDEN names no folder of golden cases");
+  return read_golden_cases(std::filesystem::path(folder) / in);
 }
 
 TEST_CASE("logits, loss and every gradient are those of PyTorch") {
@@ -59,7 +53,7 @@ nn::model<T, Device> nn_convs(const sparse<T, dynamic_layout, Device>& a, const 
 }
 
 TEST_CASE("layers whose weights are functions of edges give the values of PyTorch") {
-  const std::vector<golden_case> all = cases(false);
+  const std::vector<golden_case> all = cases("layers");
   CHECK(all.size() == 2);
   on_usual_meshes(std::array{1, 3, 8}, [&](const host_mesh& m, const partita::policy& policy) {
     for (const golden_case& c : all) {

@@ -60,7 +60,18 @@ class dataset_reader {
     data_.name = name_of_folder(dir_);
     for (const char* edges : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy"})
       bytes_ += size_of(edges);
-    read_vertices();
+    const bool with_features =
+        wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
+    const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
+    if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
+    if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
+    if (with_features) read_features();
+    if (with_labels) {
+      read_labels();
+      read_split();
+      if (data_.task == task::classes) check_labels();
+    }
+    if (is_one_type_) return std::move(data_);
     read_edges();
     read_edge_weights();
     read_edge_features();
@@ -72,24 +83,11 @@ class dataset_reader {
   /// Vertices without edges, whose number is known from the file `counted_in`.
   dataset read_type(const std::string& counted_in) {
     counted_in_ = counted_in;
-    read_vertices();
-    return std::move(data_);
+    is_one_type_ = true;
+    return read();
   }
 
  private:
-  void read_vertices() {
-    const bool with_features =
-        wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
-    const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
-    if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
-    if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
-    if (with_features) read_features();
-    if (!with_labels) return;
-    read_labels();
-    read_split();
-    if (data_.task == task::classes) check_labels();
-  }
-
   bool trains() const {
     return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
   }
@@ -375,6 +373,7 @@ class dataset_reader {
   std::optional<task> asked_;
   global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
+  bool is_one_type_ = false;                  ///< vertices without edges
   bool floating_ = false;                     ///< labels
   dataset data_;
 };
