@@ -40,9 +40,10 @@ io::dataset load(const command& c, const partita::communicator& world) {
     return io::karate_club();
   }
   const bool tells = world.rank() == 0 && !c.quiet;
-  const io::vertex_data wanted = c.training.embedding > 0 ? io::vertex_data::labels
-                                 : c.task == "links"      ? io::vertex_data::features
-                                                          : io::vertex_data::features_and_labels;
+  using enum io::vertex_data;
+  const bool links = c.task == "links";
+  const io::vertex_data wanted =
+      c.training.embedding > 0 ? (links ? edges : labels) : (links ? features : features_and_labels);
   return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
                           tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
                           c.unpack_limit, task_named(c.task));

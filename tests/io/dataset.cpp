@@ -56,6 +56,11 @@ TEST_CASE("dataset: to predict, labels and split may be absent") {
   CHECK(read(io::vertex_data::features).features == 3);
   fs::remove(folder / "features.npy");
   CHECK(read(io::vertex_data::edges, 4).features == 0);
+  io::write_npy(folder.dir / "count.npy", {1}, std::vector<std::int64_t>{4});
+  CHECK(read(io::vertex_data::edges).vertices == 4);
+  std::filesystem::remove(folder.dir / "count.npy");
+  CHECK(complaint(folder.dir, [&] { read(io::vertex_data::edges); }) ==
+        " has neither features_csr.npz nor features.npy nor count.npy");
   CHECK(complaint(folder.dir, [&] { read(io::vertex_data::edges, 3); }) ==
         "edges.npy: row 2 is the edge 3 -> 2, outside the graph of 3 vertices");
   CHECK_THROWS_AS(read(io::vertex_data::features), input_error);

@@ -53,6 +53,11 @@ TEST_CASE("what is refused") {
   refused("links_test_negatives.npy: expected a row for each of the 1 links of links_test.npy");
   write(folder / "links_test_negatives.npy", {1, 3}, {0, 1, -2});
   refused("links_test_negatives.npy: row 0 has vertex -2, which is not one of 4");
+  write(folder / "links_test_negatives.npy", {0, 2}, {});
+  refused("links_test_negatives.npy: holds no negatives");
+  write(folder / "links_test_negatives.npy", {1, 2}, {0, 1});
+  write(folder / "links_train.npy", {0, 2}, {});
+  refused("links_train.npy: holds no links");
 }
 
 }  // namespace test_io_link_files

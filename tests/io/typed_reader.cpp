@@ -150,14 +150,18 @@ TEST_CASE("what is wrong with vertices or edges is named with its file and row")
         [&](const typed_folder& f) { io::write_npy(f / "vertices/topic/count.npy", shape, numbers); });
   };
   CHECK(counted({2}, {4, 5}) == "vertices/topic/count.npy: expected one number, found the shape (2,)");
-  CHECK(counted({}, {0}) == "vertices/topic/count.npy: says that there are 0 vertices of the type");
+  CHECK(counted({}, {0}) == "vertices/topic/count.npy: says that there are 0 vertices, expected at least 1");
   CHECK(counted({}, {3}) ==
         "edges/topic-of-paper.npy: row 3 has the source 3, outside the 3 vertices of topic");
+  CHECK(refused([](const typed_folder& f) {
+          io::write_npy(f / "vertices/paper/count.npy", {1}, int64s{15});
+        }) == "vertices/paper/count.npy: says another number of vertices than the 14 rows of features.npy");
   CHECK(refused([](const typed_folder& f) { fs::remove(f / "vertices/topic/count.npy"); }) ==
         "vertices/topic: has neither features_csr.npz nor features.npy nor count.npy");
   CHECK(refused([](const typed_folder& f) {
           io::write_npy(f / "edges.npy", {0, 2}, int64s{});
-        }) == "edges.npy: is beside vertices, whose edges are in edges/");
+        }) ==
+        "edges.npy: is beside vertices, whose edges are in edges/, and what else there is in vertices/TYPE/");
   CHECK(refused([](const typed_folder& f) { fs::remove_all(f / "edges"); }) ==
         "edges: cannot be read (No such file or directory)");
   CHECK(refused([](const typed_folder& f) {

@@ -72,6 +72,10 @@ class dataset_reader {
       if (data_.task == task::classes) check_labels();
     }
     if (is_one_type_) return std::move(data_);
+    if (data_.vertices == 0) {
+      counted_in_ = counted_in(dir_);
+      data_.vertices = vertices_of(file(counted_in_), unpack_limit_);
+    }
     read_edges();
     read_edge_weights();
     read_edge_features();
@@ -190,7 +194,7 @@ class dataset_reader {
     if (header.shape.size() != 1 && header.shape.size() != 2)
       fail(name, "expected a label or a row of labels for each vertex, found the shape " +
                      shape_text(header.shape));
-    if (wanted_ == vertex_data::labels && data_.vertices == 0) count_labels(header.shape.front(), name);
+    if (data_.vertices == 0) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
     const bool is_column = header.shape.size() == 1 || header.shape[1] == 1;
     floating_ = npy_type_name(header.descr).starts_with("float");

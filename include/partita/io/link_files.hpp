@@ -68,6 +68,7 @@ inline std::optional<given_links> read_links(const std::filesystem::path& dir, g
     if (!there(others)) continue;
     if (!there(file)) detail::fail((dir / others).string(), "needs " + file);
     mapped_array<std::int64_t> table = detail::read_vertices(dir / others, vertices);
+    if (table.values.empty()) detail::fail((dir / others).string(), "holds no negatives");
     negatives->are_shared = table.shape[1] == 2;
     if (!negatives->are_shared && table.shape[0] != static_cast<global_index>(to->size()))
       detail::fail((dir / others).string(),
@@ -78,6 +79,7 @@ inline std::optional<given_links> read_links(const std::filesystem::path& dir, g
   if (there("links_train.npy")) {
     if (!any) detail::fail((dir / "links_train.npy").string(), "needs links_valid.npy or links_test.npy");
     links.train = read_pairs(dir / "links_train.npy", vertices);
+    if (links.train.empty()) detail::fail((dir / "links_train.npy").string(), "holds no links");
   }
   return any ? std::optional(std::move(links)) : std::nullopt;
 }

@@ -232,6 +232,37 @@ void write_csr_npz(const std::filesystem::path& path, const csr_array<T>& matrix
   archive.write_to(path);
 }
 
+namespace detail {
+
+/// The file of a folder that says how many vertices there are.
+inline std::string counted_in(const std::filesystem::path& folder) {
+  for (const char* name : {"features_csr.npz", "features.npy", "count.npy"})
+    if (std::filesystem::exists(folder / name)) return name;
+  fail(folder.string(), "has neither features_csr.npz nor features.npy nor count.npy");
+}
+/// What it says.
+inline global_index vertices_of(const std::filesystem::path& file, std::optional<std::size_t> unpack_limit) {
+  const std::string name = file.string();
+  global_index count = 0;
+  if (file.filename() == "features_csr.npz") {
+    count = shape_of(npz_archive(name, unpack_limit)).rows;
+  } else if (file.filename() == "features.npy") {
+    const npy_header header = read_npy_header(name);
+    count = header.shape.empty() ? 0 : header.shape.front();
+  } else {
+    const npy_array<std::int64_t> numbers = read_npy<std::int64_t>(name);
+    if (numbers.values.size() != 1)
+      fail(name, "expected one number, found the shape " + shape_text(numbers.shape));
+    count = numbers.values.front();
+  }
+  constexpr global_index most = global_index{1} << 48;
+  if (count <= 0 || count > most)
+    fail(name, "says that there are " + std::to_string(count) + " vertices, expected at least 1");
+  return count;
+}
+
+}  // namespace detail
+
 /// The same matrix as vertex features, one row per vertex: in single precision if that is exact for the
 /// file's element type (float32, uint8 and bool), in double otherwise. Throws as read_csr_npz does.
 inline feature_table read_csr_features(const std::filesystem::path& path,

@@ -122,8 +122,11 @@ class typed_reader {
 
   dataset read() {
     data_.name = name_of_folder(dir_);
-    if (std::filesystem::exists(dir_ / "edges.npy"))
-      fail((dir_ / "edges.npy").string(), "is beside vertices, whose edges are in edges/");
+    for (const char* name : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy",
+                             "features.npy", "features_csr.npz", "labels.npy", "split.npy"})
+      if (std::filesystem::exists(dir_ / name))
+        fail((dir_ / name).string(),
+             "is beside vertices, whose edges are in edges/, and what else there is in vertices/TYPE/");
     const std::vector<std::string> types = names_in(dir_ / "vertices", true);
     relations_ = names_in(dir_ / "edges", false);
     if (types.empty()) fail((dir_ / "vertices").string(), "has no folder for a type of vertices");
@@ -151,30 +154,13 @@ class typed_reader {
   }
   std::filesystem::path folder(const std::string& type) const { return dir_ / "vertices" / type; }
 
-  /// The file of the type that says how many vertices there are.
-  std::string counted_in(const std::string& type) const {
-    for (const char* name : {"features_csr.npz", "features.npy", "count.npy"})
-      if (std::filesystem::exists(folder(type) / name)) return name;
-    fail(folder(type).string(), "has neither features_csr.npz nor features.npy nor count.npy");
-  }
-
   void count_vertices(const std::string& type) {
-    const std::string counted = counted_in(type), name = (folder(type) / counted).string();
-    global_index count = 0;
-    if (counted == "features_csr.npz") {
-      count = shape_of(npz_archive(name, unpack_limit_)).rows;
-    } else if (counted == "features.npy") {
-      const npy_header header = read_npy_header(name);
-      count = header.shape.empty() ? 0 : header.shape.front();
-    } else {
-      const npy_array<std::int64_t> numbers = read_npy<std::int64_t>(name);
-      if (numbers.values.size() != 1)
-        fail(name, "expected one number, found the shape " + shape_text(numbers.shape));
-      count = numbers.values.front();
-    }
-    constexpr global_index most = global_index{1} << 48;
-    if (count <= 0 || count > most)
-      fail(name, "says that there are " + std::to_string(count) + " vertices of the type");
+    const std::filesystem::path counted = folder(type) / counted_in(folder(type)),
+                                count_file = folder(type) / "count.npy";
+    const global_index count = vertices_of(counted, unpack_limit_);
+    if (std::filesystem::exists(count_file) && vertices_of(count_file, unpack_limit_) != count)
+      fail(count_file.string(), "says another number of vertices than the " + std::to_string(count) +
+                                    " rows of " + counted.filename().string());
     data_.vertex_types.push_back({type, {data_.vertices, data_.vertices + count}, {}});
     data_.vertices += count;
   }
@@ -182,7 +168,7 @@ class typed_reader {
   /// The features of a type, or none; its labels and split, if it has them, are put among those of all.
   feature_table read_vertices(const vertex_type& type) {
     const std::filesystem::path dir = folder(type.name);
-    const std::string counted = counted_in(type.name);
+    const std::string counted = counted_in(dir);
     const bool labels = std::filesystem::exists(dir / "labels.npy");
     const bool features = reads_features() && counted != "count.npy";
     if (!labels && std::filesystem::exists(dir / "split.npy"))
