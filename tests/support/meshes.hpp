@@ -28,8 +28,8 @@ void expect_error(partita::mesh_shape shape, std::string_view part, Act act) {
 }
 
 /// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks;
-/// sanitizers see every mesh of two ranks, and of every other policy the default one of four, of the others that
-/// of six.
+/// sanitizers see every mesh of two ranks, and of every other policy the default one of four, of the others
+/// that of six.
 void for_each_mesh(const auto& rank_counts, auto body) {
   int number = 0;
   for (const partita::policy& p : partita::named_policies) {
