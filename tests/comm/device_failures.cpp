@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that fail free others and leave device memory alone that is read; who disagrees is named.
+#include <atomic>
 #include <barrier>
+#include <thread>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -80,9 +82,16 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
         }
 }
 
+/// Until so many ranks wait, and a time in which they enqueue what they read.
+void let_enqueue(const std::atomic<int>& waiting, int ranks) {
+  while (waiting < ranks) std::this_thread::yield();
+  for (int k = 0; k < 10; ++k) sleep_a_little();
+}
+
 TEST_CASE("what ranks that fail or leave have given stays until it has been read") {
   for (const std::size_t leaver : {0U, 1U}) {  // rank 1 fails, and rank 0 must leave
     std::array<std::shared_ptr<laws::pinned_pool>, 3> pools;
+    std::atomic<int> waiting = 0;
     expect_error<lamp_error>(3, "the lamp fell", [&](const communicator& c) {
       const laws::device_fixture fixture = laws::on_a_device(c);
       pools[static_cast<std::size_t>(c.rank())] = fixture.pool;
@@ -91,10 +100,11 @@ TEST_CASE("what ranks that fail or leave have given stays until it has been read
         auto mine = fixture.put(std::vector<double>{1.0 + c.rank()}), all = fixture.make<double>(3);
         request r = fixture.c.start_all_gather(mine.in(), laws::in(ones), all.out());
         if (c.rank() == 1) {
-          sleep_a_little();  // the others have enqueued their reads by now
+          let_enqueue(waiting, 2);
           throw lamp_error("the lamp fell");
         }
         try {
+          ++waiting;
           r.wait();
         } catch (const partita::poisoned_error&) {
           if (c.rank() == 0) throw;
@@ -112,15 +122,17 @@ TEST_CASE("what ranks that fail or leave have given stays until it has been read
 }
 
 TEST_CASE("a message stays until it has been read, whatever happens to its sender") {
+  std::atomic<int> waiting = 0;
   expect_error<lamp_error>(2, "the lamp fell", [&](const communicator& c) {
     const laws::device_fixture fixture = laws::on_a_device(c);
     try {
       auto data = fixture.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
       if (c.rank() == 0) {
         request r = fixture.c.start_send(data.in(), 1);
-        sleep_a_little();  // the other has enqueued its read by now
+        let_enqueue(waiting, 1);
         throw lamp_error("the lamp fell");
       }
+      ++waiting;
       fixture.c.receive(data.out(), 0);
       sleep_a_little();
       sleep_a_little();
