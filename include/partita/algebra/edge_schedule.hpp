@@ -2,10 +2,13 @@
 #pragma once
 /// Shared by all products with edge matrices: the stages of spmm with A stationary, and checks of operands.
 
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/spmm.hpp"
+#include "partita/local/chunked.hpp"
 #include "partita/local/pass.hpp"
 
 namespace partita::algebra::detail {
@@ -124,6 +127,26 @@ class spread_rows {
  private:
   std::optional<redistribution<T, Device>> change_;
   std::optional<dense<T, dynamic_layout, Device>> rows_;
+};
+
+/// Copies of the rows that come for tiles, which stay as long as parts of their messages.
+template <class T, class Device>
+class kept_rows {
+ public:
+  /// Those for tile t, of which `parts` are the newest ones already if it has several: one copy is for all.
+  /// They stay until rows for tile t come again. Local.
+  matrix_view<const T> operator()(const device_queue<Device>& q, const auto& parts, std::size_t t,
+                                  matrix_view<const T> rows) {
+    if (!parts.empty() && parts.back().tile == t) return parts.back().of.sources;
+    if (of_tiles_.size() <= t) of_tiles_.resize(t + 1);
+    of_tiles_[t].grow(q, static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols));
+    const matrix_view<T> to{of_tiles_[t].data(), rows.rows, rows.cols, rows.cols};
+    local::chunked::copy(q, rows, to);
+    return to;
+  }
+
+ private:
+  std::vector<buffer<T, Device>> of_tiles_;
 };
 
 }  // namespace partita::algebra::detail

@@ -103,28 +103,20 @@ class exact_edge_products final : public edge_products<T, Device> {
       parts_.push_back({t, part, of, gradient});
     };
     if (x)
-      return schedule_->stages().for_stages(
-          *x, {}, 0,
-          [&](std::size_t t, const auto& part, auto rows, T, auto) { add(t, part, kept(t, rows)); });
+      return schedule_->stages().for_stages(*x, {}, 0,
+                                            [&](std::size_t t, const auto& part, auto rows, T, auto) {
+                                              add(t, part, kept_(queue(), parts_, t, rows));
+                                            });
     const auto& tiles = plan().a();
     for (std::size_t t = 0; t < tiles.count(); ++t)
       for (const local::csr_slice<T>& part : tiles.parts(t)) add(t, part, as_operand(part.entries.cols));
-  }
-  /// The rows for tile t, in memory that lasts as long as parts_.
-  matrix_view<const T> kept(std::size_t t, matrix_view<const T> rows) {
-    if (!parts_.empty() && parts_.back().tile == t) return parts_.back().of.sources;
-    kept_.resize(std::max(kept_.size(), t + 1));
-    kept_[t].grow(queue(), static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols));
-    const matrix_view<T> to{kept_[t].data(), rows.rows, rows.cols, rows.cols};
-    local::chunked::copy(queue(), rows, to);
-    return to;
   }
 
   std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
   detail::spread_rows<T, Device> spread_;
   exact_messages<T, Device> sums_;
   buffer<T, Device> ones_;
-  std::vector<buffer<T, Device>> kept_;
+  detail::kept_rows<T, Device> kept_;
   std::vector<message_part<T>> parts_;
   detail::edge_times_source times_;
   local::message_function_of<detail::edge_times_source, T> message_{times_};

@@ -106,7 +106,8 @@ class message_core {
   const std::vector<message_part<T>>& exact_parts(const operands& x, const Gradient& gradient) {
     parts_.clear();
     forward(x, {}, [&](std::size_t, std::size_t t, const auto& part, const auto& of, T, auto) {
-      parts_.push_back({t, part, of.at(of.values, kept(t, of.sources), of.targets), gradient(t, part)});
+      parts_.push_back(
+          {t, part, of.at(of.values, kept_(queue(), parts_, t, of.sources), of.targets), gradient(t, part)});
     });
     return parts_;
   }
@@ -216,15 +217,6 @@ class message_core {
     return {slice, e == nullptr ? nullptr : part.values_in(e->values().data(), slice.heads), sources,
             reads_targets ? targets : none, p};
   }
-  /// The rows for tile t, in memory that lasts as long as parts_.
-  matrix_view<const T> kept(std::size_t t, matrix_view<const T> rows) {
-    if (!parts_.empty() && parts_.back().tile == t) return parts_.back().of.sources;
-    kept_.resize(std::max(kept_.size(), t + 1));
-    kept_[t].grow(queue(), static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols));
-    const matrix_view<T> to{kept_[t].data(), rows.rows, rows.cols, rows.cols};
-    local::chunked::copy(queue(), rows, to);
-    return to;
-  }
   template <class Gradient>
   void backward_exactly(const operands& x, const gradients& to, matrix_view<const T> travels, bool has_rows,
                         const Gradient& gradient) {
@@ -237,7 +229,8 @@ class message_core {
     for (std::size_t t = 0; t < tiles.count(); ++t) {
       const matrix_view<const T> sources = (*rows_)(t);
       for (const local::csr_slice<T>& part : tiles.parts(t))
-        parts_.push_back({t, part, of_part(part, x.e, kept(t, sources), part.rows_of(targets), p),
+        parts_.push_back({t, part,
+                          of_part(part, x.e, kept_(queue(), parts_, t, sources), part.rows_of(targets), p),
                           gradient(t, part, part.rows_of(rows))});
     }
     const auto f = exact_function();
@@ -280,7 +273,7 @@ class message_core {
   // Of a reproducible mesh
   std::unique_ptr<reproducible_messages<T, Device>> exact_;
   std::optional<spread_rows<T, Device>> gradient_rows_;
-  std::vector<buffer<T, Device>> kept_;
+  kept_rows<T, Device> kept_;
   std::vector<message_part<T>> parts_;
 };
 
