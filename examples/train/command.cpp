@@ -142,6 +142,9 @@ void add_data_and_results(CLI::App& app, command& c) {
     app.add_option(name, value, what)->check(count)->option_text(form)->capture_default_str();
   };
   file("--json", c.json, "FILE", "write the results, and what reproduces them");
+  file("--report", c.page, "FILE.html",
+       "write a page of plots: losses, words, time by rank, and what limits the run");
+  file("--trace", c.trace, "FILE.json", "write when each rank computed and waited, for ui.perfetto.dev");
   file("--checkpoint", c.checkpoint.folder, "DIR", "write checkpoints there, from which a run can go on");
   number("--every", c.checkpoint.every, "N", "epochs from one checkpoint to the next");
   number("--keep", c.checkpoint.keep, "K", "checkpoints that are kept, the newest ones");

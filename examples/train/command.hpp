@@ -55,7 +55,7 @@ struct command {
   std::optional<std::size_t> memory;              ///< bytes that buffers of a rank may have
   std::string far;                                ///< folder, or pinned, of other buffers; empty: of none
   std::shared_ptr<partita::far_store> far_store;  ///< of this process, if it is a folder
-  std::string json;
+  std::string json, trace, page;  ///< files of results
   std::string save, save_logits, save_embeddings;  ///< files for what was trained
   std::string init;                                ///< file of parameters to begin with
   bool quiet = false;

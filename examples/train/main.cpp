@@ -29,6 +29,7 @@
 #include "partita/train/summary.hpp"
 #include "process.hpp"
 #include "report.hpp"
+#include "trace.hpp"
 
 namespace {
 
@@ -143,6 +144,8 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   const io::dataset& data = from.data;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0, tells = first && !c.quiet, is_told = !c.quiet || !c.json.empty();
+  const bool times = !c.trace.empty() || !c.page.empty();
+  if (times) world.ledger().keep_events(most_events);
   if (tells) {
     print_cuts(c, data);
     world.ledger().observe(work_printer({"distributing", "million entries", 1e6}, world.size()));
@@ -151,6 +154,7 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   if (tells) print_notes(c, notes);
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   outcome run = train({world, from.asked, data, c, tells ? printers(c, data.task) : observers()});
+  const auto events = times ? events_of_ranks(world) : std::vector<std::vector<partita::comm::event>>();
   run.peak_rss_bytes = nn::summarize(world, peak_rss());
   if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
   if (is_told) run.duplicate_edges = duplicate_edges(world, data, c);
@@ -162,6 +166,8 @@ int train_on(const partita::communicator& world, const preparation& from, comman
   if (!first) return code;
   print_end(c, world.size(), run, data);
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, data);
+  if (!c.trace.empty()) write_trace(c.trace, events);
+  if (!c.page.empty()) write_page(c.page, c, run, data, events);
   return code;
 }
 
@@ -182,7 +188,7 @@ int main(int argc, char** argv) {
     require_precision(c.precision);
     const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
     (void)how.over_mpi();
-    for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
+    for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
     if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
     if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
     return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {

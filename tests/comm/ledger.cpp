@@ -57,6 +57,29 @@ TEST_CASE("ledger: one entry for every phase, operation and axis") {
   CHECK(account.total() == traffic{});
 }
 
+TEST_CASE("ledger: events, of which it keeps as many as it was asked for") {
+  ledger account;
+  { const comm::span unkept(account, "nothing"); }
+  CHECK(account.events().empty());
+  account.keep_events(3);
+  {
+    const comm::phase_scope phase(account, "forward");
+    const comm::span layer(account, "layer 1");
+    account.keep({account.phase(), operation::all_reduce, "row", 1, 2, 3, 40});
+  }
+  account.clear();
+  { const comm::span one_too_many(account, "backward"); }
+  REQUIRE(account.events().size() == 3);
+  const auto &sum = account.events()[0], &layer = account.events()[1], &phase = account.events()[2];
+  CHECK(sum.name == "forward");
+  CHECK(sum.kind == operation::all_reduce);
+  CHECK(layer.name == "layer 1");
+  CHECK(!layer.kind);
+  CHECK(phase.name == "forward");
+  CHECK(phase.begin <= layer.begin);
+  CHECK(layer.end <= phase.end);
+}
+
 TEST_CASE("ledger: the time in the scopes of a phase") {
   ledger account;
   CHECK(account.seconds_in("forward") == 0);

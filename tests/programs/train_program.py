@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 from program_case import ProgramCase, npy, numbers, run
@@ -519,6 +520,32 @@ class TrainProgram(ProgramCase):
                     self.assertEqual(again[same], first[same], (arguments, same))
                 for same in ("options", "data", "version", "compiler", "flags", "host"):
                     self.assertEqual(again["run"][same], record[same], (arguments, same))
+
+    def test_a_trace_and_a_page_of_a_run(self):
+        trace, page, out = (os.path.join(self.folder, name) for name in ("trace.json", "page.html", "run.json"))
+        done = train("--data", "karate", "--model", "gcn", "--ranks", "3", "--policy", "row_1d", "--epochs", "1", "--quiet", "--json", out, "--trace", trace, "--report", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out) as f:
+            run = json.load(f)
+        with open(trace) as f:
+            events = json.load(f)["traceEvents"]
+        self.assertEqual({e["pid"] for e in events}, {0, 1, 2})
+        received = {}
+        for e in events:
+            if e["ph"] == "X" and e.get("args", {}).get("phase") in ("forward", "backward"):
+                key = e["args"]["phase"], e["name"]
+                received[key] = received.get(key, 0) + e["args"]["bytes received"]
+        entries = [e for e in run["ledger"] if e["phase"] in ("forward", "backward")]
+        self.assertEqual(received, {(e["phase"], f"{e['operation']} along {e['axis']}"): e["bytes"] for e in entries})
+        slices = [e for e in events if e["ph"] == "X" and e["pid"] == 1]
+        forward = next(e for e in slices if e["name"] == "forward")
+        inside = [e for e in slices if e["name"].startswith("layer") and forward["ts"] <= e["ts"] and e["ts"] + e["dur"] <= forward["ts"] + forward["dur"]]
+        self.assertEqual(sorted(e["name"] for e in inside), ["layer 1", "layer 2"])
+        with open(page) as f:
+            text = f.read()
+        xml.etree.ElementTree.fromstring(text.replace("<!doctype html>", "").replace("<meta charset='utf-8'>", "").replace("&nbsp;", ""))
+        for part in (f"{run['words_received']['total']} words", "gcn on karate", "rank 2", " of the time"):
+            self.assertIn(part, text)
 
     def test_the_json_knows_its_data(self):
         def fnv1a(content):

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,24 @@ struct ledger_entry {
   double seconds = 0;
 };
 
+/// What a rank did when, in seconds of std::chrono::steady_clock: a span, or an operation, which is in flight
+/// from `begin` to `end` and waited for from `wait` on.
+struct event {
+  std::string name;               ///< of an operation, the phase
+  std::optional<operation> kind;  ///< of operations only
+  std::string axis;
+  double begin = 0, wait = 0, end = 0;
+  global_index bytes = 0;
+};
+
+namespace detail {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace detail
+
 }  // namespace comm
 
 /// Communication record of one rank, shared by all its communicators. Not thread-safe.
@@ -90,6 +109,14 @@ class ledger {
   void enter(const comm::collective& op, const std::string& axis, traffic v, double seconds) {
     add({phase_, op.kind, axis, v, v.words * static_cast<global_index>(comm::size_of(op.type)), seconds});
   }
+
+  /// From now on keeps events, at most so many; clear() leaves them.
+  void keep_events(std::size_t most) { most_events_ = most; }
+  bool keeps_events() const { return events_.size() < most_events_; }
+  void keep(comm::event e) {
+    if (keeps_events()) events_.push_back(std::move(e));
+  }
+  const std::vector<comm::event>& events() const { return events_; }
 
   /// Adds `e` to the entry with the same phase, operation and axis.
   void add(const comm::ledger_entry& e) {
@@ -152,30 +179,50 @@ class ledger {
 
   std::vector<comm::ledger_entry> entries_;
   std::vector<phase_time> times_;
+  std::vector<comm::event> events_;
+  std::size_t most_events_ = 0;
   std::string phase_ = "setup";
   comm::progress observer_;
 };
 
 namespace comm {
 
+/// Keeps the time of its scope as an event, where the ledger keeps events.
+class span {
+ public:
+  span(ledger& l, std::string_view name) : ledger_(l), name_(name) {}
+  span(const span&) = delete;
+  span& operator=(const span&) = delete;
+  ~span() {
+    if (ledger_.keeps_events())
+      ledger_.keep({std::string(name_), {}, {}, begin_, begin_, detail::seconds_now(), 0});
+  }
+  double begin() const { return begin_; }
+
+ private:
+  ledger& ledger_;
+  std::string_view name_;
+  double begin_ = detail::seconds_now();
+};
+
 /// Sets the phase for the scope of this object, then restores the previous one and adds to the phase's time.
+/// The scope is a span of that name, which must outlive it.
 class phase_scope {
  public:
-  phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()) { l.set_phase(phase); }
+  phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()), span_(l, phase) {
+    l.set_phase(phase);
+  }
   phase_scope(const phase_scope&) = delete;
   phase_scope& operator=(const phase_scope&) = delete;
   ~phase_scope() {
-    const std::chrono::duration<double> spent = clock::now() - begin_;
-    ledger_.add_seconds(ledger_.phase(), spent.count());
+    ledger_.add_seconds(ledger_.phase(), detail::seconds_now() - span_.begin());
     ledger_.set_phase(before_);
   }
 
  private:
-  using clock = std::chrono::steady_clock;
-
   ledger& ledger_;
   std::string before_;
-  clock::time_point begin_ = clock::now();
+  span span_;
 };
 
 }  // namespace comm

@@ -2,7 +2,6 @@
 #pragma once
 /// Handles of nonblocking operations.
 
-#include <chrono>
 #include <utility>
 
 #include "partita/comm/ledger.hpp"
@@ -11,10 +10,6 @@
 namespace partita {
 
 namespace comm::detail {
-
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// State shared by copies of a communicator.
 struct rank_group {
@@ -55,13 +50,14 @@ class request {
     group_.swap(other.group_);
     std::swap(operation_, other.operation_);
     std::swap(token_, other.token_);
+    std::swap(begin_, other.begin_);
     std::swap(seconds_, other.seconds_);
   }
 
   std::shared_ptr<const comm::detail::rank_group> group_;
   comm::collective operation_;
   std::uint64_t token_ = 0;
-  double seconds_ = 0;
+  double begin_ = 0, seconds_ = 0;  ///< when it was started, and how long that took
 };
 
 inline request::request(const std::shared_ptr<const comm::detail::rank_group>& group,
@@ -69,14 +65,14 @@ inline request::request(const std::shared_ptr<const comm::detail::rank_group>& g
     : operation_(op) {
   operation_.axis = group->axis;
   comm::transport* const ranks = group->ranks.get();
-  const double begin = comm::detail::seconds_now();
+  begin_ = comm::detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
     base::throw_error<communication_error>(
         {describe(op), ": rank ", op.peer, " is out of range for a group of ", ranks->size()});
   token_ = ranks->start(operation_);
   group_ = group;
-  seconds_ = comm::detail::seconds_now() - begin;
+  seconds_ = comm::detail::seconds_now() - begin_;
 }
 
 inline void request::wait() {
@@ -85,9 +81,14 @@ inline void request::wait() {
   const std::shared_ptr<const comm::detail::rank_group> group = std::move(group_);
   comm::transport& ranks = *group->ranks;
   ranks.finish(operation_, token_);
-  if (ranks.size() > 1)
-    group->account->enter(operation_, group->axis, received(operation_, ranks.rank(), ranks.size()),
-                          seconds_ + comm::detail::seconds_now() - begin);
+  if (ranks.size() == 1) return;
+  const double end = comm::detail::seconds_now();
+  const traffic v = received(operation_, ranks.rank(), ranks.size());
+  ledger& account = *group->account;
+  account.enter(operation_, group->axis, v, seconds_ + end - begin);
+  if (account.keeps_events())
+    account.keep({account.phase(), operation_.kind, group->axis, begin_, begin, end,
+                  v.words * static_cast<global_index>(comm::size_of(operation_.type))});
 }
 
 }  // namespace partita

@@ -3,6 +3,7 @@
 /// A sequence of layers.
 
 #include <concepts>
+#include <string>
 #include <vector>
 
 #include "partita/nn/activation.hpp"
@@ -117,6 +118,8 @@ class sequential final : public layer<T, Device> {
     for (std::size_t l = steps_.size(); l-- > 0;) {
       step& s = steps_[l];
       if (recomputes()) compute_again(l, h);
+      const std::string name = name_of(l);
+      const comm::span span(builder_.mesh().ledger(), name);
       const bool last = l + 1 == steps_.size();
       if (s.after != nullptr) {
         if (last) copy(dz, gradient_of(s, *output_));
@@ -176,6 +179,7 @@ class sequential final : public layer<T, Device> {
     if (steps_.back().after != nullptr) push(std::make_unique<detail::copy_layer<T, Device>>(width()));
     steps_.back().after = std::move(l);
   }
+  static std::string name_of(std::size_t l) { return "layer " + std::to_string(l + 1); }
   bool recomputes() const { return builder_.options().recompute == recomputation::always; }
   /// Makes h, after the dropout in front, the input of the first step.
   void read(const algebra::operand<T, Device>& h) {
@@ -187,6 +191,8 @@ class sequential final : public layer<T, Device> {
   /// The output of a step from that of the one before.
   void compute(std::size_t l) {
     step& s = steps_[l];
+    const std::string name = name_of(l);
+    const comm::span span(builder_.mesh().ledger(), name);
     const algebra::operand<T, Device> in = input_of(l);
     const bool last = l + 1 == steps_.size();
     if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
