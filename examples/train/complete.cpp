@@ -159,8 +159,8 @@ void require_different_files(const command& c) {
   std::map<std::filesystem::path, const char*> files;
   for (const auto& [name, path] :
        {std::pair("--json", &c.json), std::pair("--report", &c.page), std::pair("--trace", &c.trace),
-        std::pair("--save", &c.save),
-        std::pair("--save-logits", &c.save_logits), std::pair("--save-embeddings", &c.save_embeddings)}) {
+        std::pair("--save", &c.save), std::pair("--save-logits", &c.save_logits),
+        std::pair("--save-embeddings", &c.save_embeddings)}) {
     std::error_code ignored;
     if (path->empty()) continue;
     const auto [other, is_new] = files.emplace(std::filesystem::weakly_canonical(*path, ignored), name);
