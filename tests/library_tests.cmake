@@ -11,7 +11,7 @@ partita_add_tests(plain_tests TESTS
                   graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edge_norm autodiff/edge_products autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/sums autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
                   io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/link_files io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/fields train/pipeline_order train/chunks programs/pipeline_words programs/pipeline_simulation)
-partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
+partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh comm/emulated
                   matrix/sparse LIBRARIES laws_on_the_host
                   THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
 partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern

@@ -7,6 +7,7 @@
 #include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "complete.hpp"
+#include "machine.hpp"
 #include "ordering.hpp"
 #include "presets.hpp"
 
@@ -109,6 +110,11 @@ void add_ranks(CLI::App& app, command& c) {
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
   add_timeout(app, c.timeout);
+  app.add_option_function<std::string>(
+         "--machine", [&c](const std::string& path) { c.machine = read_machine(c.machine_file = path); },
+         "ranks are emulated on a machine with this network, in its virtual time; seconds\n"
+         "are those that a run would take there")
+      ->option_text("FILE.json");
   words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
   const auto limit = [&c](const std::string& size) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../ranks/arrangement.hpp"
+#include "partita/comm/emulated.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/memory/far.hpp"
@@ -49,13 +50,15 @@ struct command {
   /// Of each vertex, in the data, where `partition` has sorted them.
   std::shared_ptr<const std::vector<partita::global_index>> old_number;
   std::string comm = "threads";
-  std::optional<double> timeout;  ///< of a wait, in seconds
+  std::optional<double> timeout;                      ///< of a wait, in seconds
+  std::optional<partita::emulated::machine> machine;  ///< that the ranks are emulated on
+  std::string machine_file;
   std::string device = "cpu";
   std::string precision = "f32";
-  std::optional<std::size_t> memory;              ///< bytes that buffers of a rank may have
-  std::string far;                                ///< folder, or pinned, of other buffers; empty: of none
-  std::shared_ptr<partita::far_store> far_store;  ///< of this process, if it is a folder
-  std::string json, trace, page;  ///< files of results
+  std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have
+  std::string far;                                 ///< folder, or pinned, of other buffers; empty: of none
+  std::shared_ptr<partita::far_store> far_store;   ///< of this process, if it is a folder
+  std::string json, trace, page;                   ///< files of results
   std::string save, save_logits, save_embeddings;  ///< files for what was trained
   std::string init;                                ///< file of parameters to begin with
   bool quiet = false;

@@ -193,5 +193,7 @@ void complete(const CLI::App& app, command& c) {
   if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
   refuse_if(!c.save_embeddings.empty() && layers_of(c.training) == 1,
             "--save-embeddings needs a hidden layer, and this model has none");
+  refuse_if(c.machine && (c.device != "cpu" || c.threads.value_or(1) > 1),
+            "--machine emulates ranks of --device cpu with a thread each");
   refuse_if(c.comm == "nccl" && c.device != "cuda", "--comm nccl needs --device cuda");
 }

@@ -140,8 +140,10 @@ partita::global_index duplicate_edges(const partita::communicator& world, const 
 }
 
 /// What every rank does; returns its exit code.
-int train_on(const partita::communicator& world, const preparation& from, command c) {
+int train_on(const partita::communicator& ranks, const preparation& from, command c) {
   const io::dataset& data = from.data;
+  const partita::communicator world = c.machine ? partita::emulated::cluster(ranks, *c.machine) : ranks;
+  if (c.machine) c.threads = 1;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0, tells = first && !c.quiet, is_told = !c.quiet || !c.json.empty();
   const bool times = !c.trace.empty() || !c.page.empty();
@@ -188,7 +190,8 @@ int main(int argc, char** argv) {
     require_precision(c.precision);
     const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
     (void)how.over_mpi();
-    for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
+    for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings})
+      require_writable(path);
     if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
     if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
     return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {

@@ -201,7 +201,8 @@ std::string limit_of(const std::vector<rank_time>& ranks) {
 /// Where ranks have fewer cores than threads: they wait for these, too.
 std::string note_on_cores(const command& c, std::size_t ranks) {
   const std::size_t cores = std::thread::hardware_concurrency();
-  const std::size_t threads = c.comm == "threads" ? ranks * static_cast<std::size_t>(c.threads.value()) : 0;
+  const std::size_t threads =
+      c.comm == "threads" && !c.machine ? ranks * static_cast<std::size_t>(c.threads.value()) : 0;
   return threads <= cores
              ? ""
              : fmt::format(" {} threads share {} cores here, for which they wait, too.", threads, cores);

@@ -225,6 +225,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::products, t);
   j["partition"] = c.partition.name == "given" ? "given:" + whole_path(c.partition.file) : c.partition.name;
   j["comm"] = c.comm;
+  if (c.machine) j["machine"] = whole_path(c.machine_file);
   j["device"] = c.device;
   j["threads"] = c.threads.value();
   if (c.memory) j["memory"] = *c.memory;

@@ -27,15 +27,15 @@ double clock_difference(const partita::communicator& world) {
     if (apart[static_cast<std::size_t>(other)] == 0) continue;
     double quickest = std::numeric_limits<double>::infinity(), found = 0, time = 0;
     for (int trip = 0; trip < 16; ++trip) {
-      const double begin = partita::comm::detail::seconds_now();
+      const double begin = world.ledger().seconds();
       if (world.rank() == 0) {
         world.send(std::span(&begin, 1), other);
         world.receive(std::span(&time, 1), other);
-        const double end = partita::comm::detail::seconds_now();
+        const double end = world.ledger().seconds();
         if (end - begin < quickest) quickest = end - begin, found = (begin + end) / 2 - time;
       } else if (world.rank() == other) {
         world.receive(std::span(&time, 1), 0);
-        const double now = partita::comm::detail::seconds_now();
+        const double now = world.ledger().seconds();
         world.send(std::span(&now, 1), 0);
       }
     }

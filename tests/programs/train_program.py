@@ -547,6 +547,24 @@ class TrainProgram(ProgramCase):
         for part in (f"{run['words_received']['total']} words", "gcn on karate", "rank 2", " of the time"):
             self.assertIn(part, text)
 
+    def test_a_machine_is_emulated(self):
+        def run(*more):
+            out = os.path.join(self.folder, "run.json")
+            done = train("--data", "karate", "--model", "gcn", "--ranks", "5", "--policy", "row_1d", "--epochs", "2", "--quiet", "--json", out, *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(out) as f:
+                return json.load(f)
+        file = os.path.join(self.folder, "machine.json")
+        with open(file, "w") as f:
+            json.dump({"ranks_of_node": 2, "between": {"latency": 100, "bandwidth": 10}}, f)
+        plain, emulated = run(), run("--machine", file)
+        for key in ("loss", "words_received", "messages", "test_accuracy"):
+            self.assertEqual(plain[key], emulated[key])
+        self.assertGreater(emulated["seconds_per_epoch"], 300 + 4 * emulated["words_received"]["max_rank"] / 10)
+        with open(file, "w") as f:
+            json.dump({"between": {"delay": 1}}, f)
+        self.refused(2, f"--machine {file}: there is no between.delay", "--data", "karate", "--model", "gcn", "--machine", file)
+
     def test_the_json_knows_its_data(self):
         def fnv1a(content):
             value = 0xcbf29ce484222325

@@ -83,8 +83,8 @@ struct ledger_entry {
   double seconds = 0;
 };
 
-/// What a rank did when, in seconds of std::chrono::steady_clock: a span, or an operation, which is in flight
-/// from `begin` to `end` and waited for from `wait` on.
+/// What a rank did when, in seconds of its ledger's clock: a span, or an operation, which is in flight from
+/// `begin` to `end` and waited for from `wait` on.
 struct event {
   std::string name;               ///< of an operation, the phase
   std::optional<operation> kind;  ///< of operations only
@@ -92,14 +92,6 @@ struct event {
   double begin = 0, wait = 0, end = 0;
   global_index bytes = 0;
 };
-
-namespace detail {
-
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace detail
 
 }  // namespace comm
 
@@ -109,6 +101,13 @@ class ledger {
   void enter(const comm::collective& op, const std::string& axis, traffic v, double seconds) {
     add({phase_, op.kind, axis, v, v.words * static_cast<global_index>(comm::size_of(op.type)), seconds});
   }
+
+  /// The time in seconds, of std::chrono::steady_clock unless the rank has another clock.
+  double seconds() const {
+    if (clock_) return clock_();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  void use_clock(std::function<double()> clock) { clock_ = std::move(clock); }
 
   /// From now on keeps events, at most so many; clear() leaves them.
   void keep_events(std::size_t most) { most_events_ = most; }
@@ -182,6 +181,7 @@ class ledger {
   std::vector<comm::event> events_;
   std::size_t most_events_ = 0;
   std::string phase_ = "setup";
+  std::function<double()> clock_;
   comm::progress observer_;
 };
 
@@ -195,14 +195,14 @@ class span {
   span& operator=(const span&) = delete;
   ~span() {
     if (ledger_.keeps_events())
-      ledger_.keep({std::string(name_), {}, {}, begin_, begin_, detail::seconds_now(), 0});
+      ledger_.keep({std::string(name_), {}, {}, begin_, begin_, ledger_.seconds(), 0});
   }
   double begin() const { return begin_; }
 
  private:
   ledger& ledger_;
   std::string_view name_;
-  double begin_ = detail::seconds_now();
+  double begin_ = ledger_.seconds();
 };
 
 /// Sets the phase for the scope of this object, then restores the previous one and adds to the phase's time.
@@ -215,7 +215,7 @@ class phase_scope {
   phase_scope(const phase_scope&) = delete;
   phase_scope& operator=(const phase_scope&) = delete;
   ~phase_scope() {
-    ledger_.add_seconds(ledger_.phase(), detail::seconds_now() - span_.begin());
+    ledger_.add_seconds(ledger_.phase(), ledger_.seconds() - span_.begin());
     ledger_.set_phase(before_);
   }
 

@@ -65,26 +65,26 @@ inline request::request(const std::shared_ptr<const comm::detail::rank_group>& g
     : operation_(op) {
   operation_.axis = group->axis;
   comm::transport* const ranks = group->ranks.get();
-  begin_ = comm::detail::seconds_now();
+  begin_ = group->account->seconds();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
     base::throw_error<communication_error>(
         {describe(op), ": rank ", op.peer, " is out of range for a group of ", ranks->size()});
   token_ = ranks->start(operation_);
   group_ = group;
-  seconds_ = comm::detail::seconds_now() - begin_;
+  seconds_ = group->account->seconds() - begin_;
 }
 
 inline void request::wait() {
   if (!group_) return;
-  const double begin = comm::detail::seconds_now();
   const std::shared_ptr<const comm::detail::rank_group> group = std::move(group_);
+  ledger& account = *group->account;
+  const double begin = account.seconds();
   comm::transport& ranks = *group->ranks;
   ranks.finish(operation_, token_);
   if (ranks.size() == 1) return;
-  const double end = comm::detail::seconds_now();
+  const double end = account.seconds();
   const traffic v = received(operation_, ranks.rank(), ranks.size());
-  ledger& account = *group->account;
   account.enter(operation_, group->axis, v, seconds_ + end - begin);
   if (account.keeps_events())
     account.keep({account.phase(), operation_.kind, group->axis, begin_, begin, end,

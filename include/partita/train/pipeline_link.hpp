@@ -2,7 +2,6 @@
 #pragma once
 /// Messages between neighbouring stages of a pipeline.
 
-#include <chrono>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -81,19 +80,19 @@ class pipeline_link {
   }
 
   /// Seconds in arrive and sent since the last call.
-  double taken_idle() { return std::exchange(idle_, std::chrono::duration<double>(0)).count(); }
+  double taken_idle() { return std::exchange(idle_, 0); }
 
  private:
   void wait_for(std::vector<request>& all) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = stages_.ledger().seconds();
     for (request& r : all) r.wait();
     all.clear();
-    idle_ += std::chrono::steady_clock::now() - begin;
+    idle_ += stages_.ledger().seconds() - begin;
   }
 
   communicator stages_, on_device_;
   std::vector<request> expected_, sends_;
-  std::chrono::duration<double> idle_{0};
+  double idle_ = 0;
 };
 
 }  // namespace partita::nn

@@ -125,11 +125,11 @@ class training {
     if (options_.clip > 0) clip_gradients(parameters(), options_.clip, norm_of_gradients());
     optimizer_.step(parameters());
   }
-  using clock = std::chrono::steady_clock;
+  double seconds() const { return mesh_.ledger().seconds(); }
   /// Seconds until what has been called is done.
-  double seconds_since(clock::time_point begin) {
+  double seconds_since(double begin) {
     mesh_.queue().synchronize();
-    return std::chrono::duration<double>(clock::now() - begin).count();
+    return seconds() - begin;
   }
 
   mesh<Device> mesh_;
@@ -305,7 +305,7 @@ epoch_report training<T, Device>::epoch(int number) {
   embedding_optimizer_.set_rate(rate_.now());
   epoch_report report{.epoch = number};
   report.set_scores({detail::no_score, detail::no_score, detail::no_score});
-  const clock::time_point begin = clock::now();
+  const double begin = seconds();
   const double aside = train_epoch(report), mine = seconds_since(begin) - aside;
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
