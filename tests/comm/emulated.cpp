@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "laws/on_the_host.hpp"
 #include "partita/comm/threads.hpp"
 
 namespace test_emulated {
@@ -81,6 +82,12 @@ TEST_CASE(
   CHECK(computed[1] >= 1e4);
   CHECK(seconds[1] < computed[1] + 400 + 1e5);  // of which the last is the time of what is not counted
   CHECK(seconds[0] >= 400);
+}
+
+TEST_CASE("emulated cluster: the laws of a communicator") {
+  threads::run(3, [](const communicator& c) {
+    test_support::laws::on_the_host(emulated::cluster(c, {.ranks_of_node = 2, .between = {1e-6, 1e9}}));
+  });
 }
 
 TEST_CASE("emulated cluster: groups that are split from it, results and ledgers as of the ranks below") {

@@ -40,7 +40,7 @@ ENFORCED = {"detail": set(FLOORS) - {INSTANTIATES}, "kernels": set(FLOORS)}
 # Below partita a header opens the namespace of its folder, or one of these: transports, places and vendors; a rank's
 # blocks and passes over them, since many classes call a type of theirs `matrix`; training, which belongs to the models.
 NAMESPACES = {
-    "comm": {"comm", "threads", "self", "mpi", "nccl", "on_host", "on_cuda"},
+    "comm": {"comm", "threads", "self", "mpi", "nccl", "emulated", "on_host", "on_cuda"},
     "local": {"local", "on_host", "on_cuda", "blas", "cublas", "cusparse", "lapack"},
     "matrix": {"local"},
     "memory": {"memory", "local", "on_host", "on_cuda"},

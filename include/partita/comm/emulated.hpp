@@ -82,12 +82,16 @@ class rank_clock {
   double time_ = 0, counted_ = 0;
 };
 
-/// The ranks of a group of `inner`, on nodes of a machine.
+/// The ranks of a group of `inner`, on nodes of a machine. Collective: the constructor.
 class emulated_transport final : public comm::transport {
  public:
   emulated_transport(std::shared_ptr<comm::transport> inner, const machine& m,
                      std::shared_ptr<rank_clock> clock, std::vector<int> nodes)
-      : inner_(std::move(inner)), machine_(m), clock_(std::move(clock)), nodes_(std::move(nodes)) {}
+      : inner_(std::move(inner)),
+        beside_(inner_->split(0, inner_->rank(), std::source_location::current())),
+        machine_(m),
+        clock_(std::move(clock)),
+        nodes_(std::move(nodes)) {}
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -97,7 +101,7 @@ class emulated_transport final : public comm::transport {
     f.token = inner_->start(op);
     f.of_ranks = std::make_unique<times>(size());
     f.of_ranks->mine = f.started;
-    f.times_token = inner_->start(time_message(op, *f.of_ranks));
+    f.times_token = beside_->start(time_message(op, *f.of_ranks));
     clock_->resume();
     const std::uint64_t token = next_++;
     flights_.emplace(token, std::move(f));
@@ -107,13 +111,13 @@ class emulated_transport final : public comm::transport {
     const double waits = clock_->now();
     flight f = std::move(flights_.extract(token).mapped());
     inner_->finish(op, f.token);
-    inner_->finish(time_message(op, *f.of_ranks), f.times_token);
+    beside_->finish(time_message(op, *f.of_ranks), f.times_token);
     clock_->advance_to(std::max(waits, completion(op, f)));
   }
   void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     const auto f = flights_.find(token);
     if (f == flights_.end()) return;
-    inner_->abandon(time_message(op, *f->second.of_ranks), f->second.times_token);
+    beside_->abandon(time_message(op, *f->second.of_ranks), f->second.times_token);
     inner_->abandon(op, f->second.token);
     lost_.push_back(std::move(f->second.of_ranks));
     flights_.erase(f);
@@ -261,7 +265,7 @@ class emulated_transport final : public comm::transport {
     return end;
   }
 
-  std::shared_ptr<comm::transport> inner_;
+  std::shared_ptr<comm::transport> inner_, beside_;  ///< the latter for times
   machine machine_;
   std::shared_ptr<rank_clock> clock_;
   std::vector<int> nodes_;
