@@ -561,6 +561,12 @@ class TrainProgram(ProgramCase):
         for key in ("loss", "words_received", "messages", "test_accuracy"):
             self.assertEqual(plain[key], emulated[key])
         self.assertGreater(emulated["seconds_per_epoch"], 300 + 4 * emulated["words_received"]["max_rank"] / 10)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "report")
+        table = subprocess.run([sys.executable, script, "karate", "--train", TRAIN, "--machine", file, "--ranks", "1,2", "--hidden", "4", "--policies", "row_1d,feature_column", "--epochs", "1",
+                                "--svg", os.path.join(self.folder, "plot.svg")], capture_output=True, text=True)
+        self.assertIn("| ranks | row_1d | feature_column |", table.stdout, table.stderr)
+        self.assertIn("hidden 4; fastest: ", table.stdout)
+        xml.etree.ElementTree.parse(os.path.join(self.folder, "plot.svg"))
         with open(file, "w") as f:
             json.dump({"between": {"delay": 1}}, f)
         self.refused(2, f"--machine {file}: there is no between.delay", "--data", "karate", "--model", "gcn", "--machine", file)
