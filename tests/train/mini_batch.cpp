@@ -99,7 +99,7 @@ bool reads_types(std::string_view model) { return model == "rgcn" || model == "r
 TEST_CASE(
     "relations and vectors of edges: steps on all neighbours are whole ones, and others those of one rank") {
   const io::dataset typed = with_edge_data(d);
-  for (const char* model : {"rgcn", "gine", "gatv2", "transformer"}) {
+  for (const char* model : {"rgcn", "rgat", "gine", "gatv2", "transformer"}) {
     nn::training_options o = batch_options(model, {-1, -1});
     o.bases = o.model == "rgcn" ? 2 : 0;
     o.mini_batch.batch = 1000;
@@ -182,7 +182,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   o.coupling = nn::coupling::decoupled;
   refused(
       "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat, "
-      "gine, gatv2, transformer and rgcn can, coupled and with mean aggregation");
+      "gine, gatv2, transformer, rgcn and rgat can, coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }
