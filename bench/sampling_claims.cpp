@@ -54,7 +54,7 @@ double edge_cut(const float_graph& g, const row_homes& home) {
 }
 
 sampling::neighbour_options options_of(const std::vector<local_index>& fanouts, int threads) {
-  sampling::neighbour_options options{fanouts, 1};
+  sampling::neighbour_options options{{fanouts.begin(), fanouts.end()}, 1};
   options.threads = threads;
   return options;
 }

@@ -121,8 +121,9 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
   at_most("--split-chunks", t.split_chunks, data.vertices, "vertices");
   at_most("--chunks", t.pipeline.chunks, data.vertices, "vertices");
   if (t.mini_batch.replace)
-    for (const partita::local_index fanout : t.mini_batch.fanouts)
-      at_most("--fanout", fanout, std::max<global_index>(1, std::ssize(data.edges)), "edges");
+    for (const auto& [numbers] : t.mini_batch.fanouts)
+      at_most("--fanout", std::ranges::max(numbers), std::max<global_index>(1, std::ssize(data.edges)),
+              "edges");
   const auto in_gb = [](double bytes) {
     return fmt::format("{:.{}f} GB", 1e-9 * bytes, bytes < 1e10 ? 1 : 0);
   };

@@ -53,6 +53,26 @@ CLI::Option* add_stage_layers(CLI::App& app, const nn::field& f, nn::pipeline_op
       ->option_text(std::string(f.form));
 }
 
+/// Numbers of relations stand between slashes; 0 is one of several.
+CLI::Option* add_fanouts(CLI::App& app, const nn::field& f, nn::training_options& t) {
+  const auto take = [&](const std::vector<std::string>& given) {
+    nn::take(f, t, CLI::detail::join(given, ","));
+  };
+  const auto refusal = [number = validator_of(f.range, true)](const std::string& text) {
+    std::string why;
+    nn::detail::read_pieces(text, '/', [&](std::string_view piece) {
+      if (piece != "0" || piece.size() == text.size()) why = number(std::string(piece));
+      return why.empty();
+    });
+    return why;
+  };
+  return app
+      .add_option_function<std::vector<std::string>>("--" + std::string(f.name), take, std::string(f.help))
+      ->delimiter(',')
+      ->check(CLI::Validator(refusal, ""))
+      ->option_text(std::string(f.form));
+}
+
 /// The options of a group of fields, under a title.
 void add_fields(CLI::App& app, const std::string& title, nn::field_group group, command& c) {
   app.option_defaults()->group(title);
@@ -63,7 +83,9 @@ void add_fields(CLI::App& app, const std::string& title, nn::field_group group, 
     if (f.name == "class-weights")
       return app.add_option(name, c.class_weights, help)->option_text(std::string(f.form));
     if (f.name == "stage-layers") return add_stage_layers(app, f, t.pipeline);
-    if constexpr (is_bool || std::is_same_v<V, std::uint8_t> || std::is_same_v<V, std::string>) {
+    if constexpr (std::is_same_v<V, std::vector<partita::sampling::fanout>>) {
+      return add_fanouts(app, f, t);
+    } else if constexpr (is_bool || std::is_same_v<V, std::uint8_t> || std::is_same_v<V, std::string>) {
       if (!is_bool || f.has_words()) return add_words(app, f, t);
       const auto take = [value, off = f.switches_off()](std::int64_t times) { *value = (times > 0) != off; };
       return app.add_flag_function(name, take, help);

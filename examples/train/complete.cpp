@@ -71,14 +71,20 @@ void complete_mini_batches(const CLI::App& app, command& c) {
       t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
   const bool walks = b.sampler == nn::batch_sampler::walks;
   const bool neighbours = b.sampler == nn::batch_sampler::neighbours;
-  const partita::local_index usual = walks ? 2 : neighbours ? 10 : 1000;
-  std::vector<partita::local_index>& f = b.fanouts;
-  if (f.size() < 2) f.assign(walks ? 1 : layers, f.empty() ? usual : f[0]);
-  refuse_if(!neighbours && *std::ranges::min_element(f) < 1, "--fanout -1 is for --sampler neighbours");
+  const partita::sampling::fanout usual = walks ? 2 : neighbours ? 10 : 1000;
+  std::vector<partita::sampling::fanout>& f = b.fanouts;
+  if (f.size() < 2) f.assign(walks ? 1 : layers, partita::sampling::fanout(f.empty() ? usual : f[0]));
+  const nn::model_row* const row = find_row(t);
+  for (const auto& [numbers] : f) {
+    refuse_if(numbers.size() > 1 && (!neighbours || row == nullptr || !row->reads_edge_types()),
+              "--fanout with slashes is for --sampler neighbours and the models that read types of edges, {}",
+              models_that(&nn::model_row::reads_edge_types));
+    refuse_if(!neighbours && numbers[0] < 1, "--fanout -1 is for --sampler neighbours");
+  }
   refuse_if(b.replace && !neighbours, "--replace is for --sampler neighbours");
   refuse_if(walks && b.sampled_scores, "--sampler walks needs --scores exact");
-  refuse_if(walks && f[0] > nn::most_hops, "--fanout of --sampler walks is a length up to {}, not {}",
-            nn::most_hops, f[0]);
+  refuse_if(walks && f[0][0] > nn::most_hops, "--fanout of --sampler walks is a length up to {}, not {}",
+            nn::most_hops, f[0][0]);
   refuse_if(walks && f.size() > 1, "--fanout of --sampler walks is one length, not {}", f.size());
   refuse_if(!walks && f.size() != layers, "--fanout has {} numbers, and the model {} layers", f.size(),
             layers);

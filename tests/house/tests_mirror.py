@@ -64,7 +64,7 @@ TOGETHER = {
     "algebra/edge_scores.cpp": "algebra/edge_scores_gradient",
     "algebra/row_products.cpp": "algebra/operand local/row_products matrix/sparse_rows",
     "algebra/max_aggregate.cpp": "algebra/exact_max_gradient transfer/halo",
-    "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
+    "sampling/neighbour_sampler.cpp": "sampling/block sampling/fanout sampling/hop sampling/requests sampling/sampler local/parallel",
     "algebra/attention.cpp": "algebra/coefficient_gradient algebra/neighbour_rows train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/builder",
     "nn/layer.cpp": "nn/recorded_plans",

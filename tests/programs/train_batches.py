@@ -62,7 +62,8 @@ class Batches(ProgramCase):
     def test_what_is_refused(self):
         for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "home"),
                                        (2, "--fanout has 3 numbers, and the model 2 layers", "--batch", "8", "--fanout", "5,5,5"),
-                                       (2, "--fanout", "--batch", "8", "--fanout", "0,5"), (2, "--batch", "--batch", "0"),
+                                       (2, "--fanout", "--batch", "8", "--fanout", "0,5"), (2, "--fanout", "--batch", "8", "--fanout", "5,2/-2"),
+                                       (2, "--fanout with slashes is for", "--batch", "8", "--fanout", "5,2/0"), (2, "--batch", "--batch", "0"),
                                        (2, "--sampler walks needs --scores exact", "--batch", "8", "--sampler", "walks", "--scores", "sampled"),
                                        (2, "--replace is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--replace"),
                                        (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),

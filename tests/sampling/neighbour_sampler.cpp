@@ -9,12 +9,12 @@
 namespace test_neighbour_sampler {
 
 using namespace test_support;
-using sampling::graph, sampling::neighbour_options, sampling::neighbour_sampler;
+using sampling::fanout, sampling::graph, sampling::neighbour_options, sampling::neighbour_sampler;
 
 constexpr global_index n = 67;
 
 /// Ways to draw: with and without replacement, by weight or not, diagonals kept or not.
-std::vector<neighbour_options> every_way(std::vector<local_index> fanouts, int threads = 1) {
+std::vector<neighbour_options> every_way(std::vector<fanout> fanouts, int threads = 1) {
   std::vector<neighbour_options> ways;
   for (const bool replace : {false, true})
     for (const bool weighted : {false, true})
@@ -34,7 +34,7 @@ TEST_CASE("fan-out -1, or one that no row exceeds, gives the rows of A") {
   const auto a = by_rows(graph_entries(n));
   const auto roots = roots_of(0, n);
   for (const bool keep_diagonal : {false, true})
-    for (const std::vector<local_index>& fanouts : {std::vector<local_index>{-1, -1}, {100, -1, 100}}) {
+    for (const std::vector<fanout>& fanouts : {std::vector<fanout>{-1, -1}, {100, -1, 100}}) {
       const sample s = sampled(test_graph(n), {fanouts, 1, false, false, keep_diagonal}, roots);
       check_sample(s, roots);
       std::size_t edges = 0;
@@ -153,13 +153,15 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
   }
 }
 
-TEST_CASE("every relation has the fan-out, entries keep their vectors, on whole graphs and cut ones") {
+TEST_CASE(
+    "every relation has the fan-out or one of its own, entries keep their vectors, on whole graphs and cut "
+    "ones") {
   constexpr global_index relations = 3;
   std::vector<triplet<double>> entries;
   for (const auto& e : graph_entries(n))
     entries.push_back({e.row * relations + e.col % relations, e.col, 1.0});
   const auto whole = by_rows(entries);
-  const auto sample_on = [&](const host_mesh& m, int r) {
+  const auto sample_on = [&](const host_mesh& m, int r, const std::vector<fanout>& fanouts) {
     const blocking cols = blocking::even(n, m.shape(), nesting::rows);
     const auto a = distribute(m, row_1d.sparse, cols.stacked(relations), cols, share(entries, m),
                               symmetry::one_way, row_1d.dense);
@@ -171,35 +173,39 @@ TEST_CASE("every relation has the fan-out, entries keep their vectors, on whole 
           vectors.insert(vectors.end(), {double(a.row_range().begin + global_index(i)),
                                          double(a.tile_columns(t).begin + stored.column(e))});
     sample s;
-    neighbour_sampler<double>(graph<double>(a, vectors, 2), {.fanouts = {-1, 2}, .seed = 5})(roots_of(r, n),
+    neighbour_sampler<double>(graph<double>(a, vectors, 2), {.fanouts = fanouts, .seed = 5})(roots_of(r, n),
                                                                                              3, s);
     return s;
   };
-  std::map<int, sample> alone;
-  for (const int r : {0, 1, 2, 3}) alone[r] = sample_on(host_mesh(self::world(), {1, 1, 1}), r);
-  for (const auto& [r, s] : alone) {
-    CHECK(s.blocks[1].rows == relations * std::ssize(roots_of(r, n)));
-    for (std::size_t l = 0; l < 2; ++l) {
-      const auto& b = s.blocks[l];
-      CHECK(b.rows == relations * (l == 0 ? s.blocks[1].cols : std::ssize(roots_of(r, n))));
-      REQUIRE(b.vectors.size() == 2 * b.columns.size());
-      for (local_index i = 0; i < b.rows; ++i) {
-        const global_index row = s.vertices[std::size_t(i / relations)] * relations + i % relations;
-        const auto begin = std::size_t(b.offsets[std::size_t(i)]),
-                   end = std::size_t(b.offsets[std::size_t(i) + 1]);
-        const std::size_t degree = whole.contains(row) ? whole.at(row).size() : 0;
-        CHECK(end - begin == (l == 0 ? degree : std::min<std::size_t>(2, degree)));
-        for (std::size_t e = begin; e < end; ++e) {
-          CHECK((e == begin || b.columns[e - 1] < b.columns[e]));
-          CHECK(b.vectors[2 * e] == double(row));
-          CHECK(b.vectors[2 * e + 1] == double(s.vertices[std::size_t(b.columns[e])]));
-          CHECK(b.values[e] == doctest::Approx(double(degree) / double(end - begin)));
+  for (const std::vector<fanout>& fanouts : {std::vector<fanout>{-1, 2}, {{-1, 1, 0}, {2, 0, 3}}}) {
+    std::map<int, sample> alone;
+    for (const int r : {0, 1, 2, 3}) alone[r] = sample_on(host_mesh(self::world(), {1, 1, 1}), r, fanouts);
+    for (const auto& [r, s] : alone) {
+      CHECK(s.blocks[1].rows == relations * std::ssize(roots_of(r, n)));
+      for (std::size_t l = 0; l < 2; ++l) {
+        const auto& b = s.blocks[l];
+        CHECK(b.rows == relations * (l == 0 ? s.blocks[1].cols : std::ssize(roots_of(r, n))));
+        REQUIRE(b.vectors.size() == 2 * b.columns.size());
+        for (local_index i = 0; i < b.rows; ++i) {
+          const global_index row = s.vertices[std::size_t(i / relations)] * relations + i % relations;
+          const auto begin = std::size_t(b.offsets[std::size_t(i)]),
+                     end = std::size_t(b.offsets[std::size_t(i) + 1]);
+          const std::size_t degree = whole.contains(row) ? whole.at(row).size() : 0;
+          const local_index k = fanouts[l][std::size_t(i % relations)];
+          CHECK(end - begin == (k < 0 ? degree : std::min(std::size_t(k), degree)));
+          for (std::size_t e = begin; e < end; ++e) {
+            CHECK((e == begin || b.columns[e - 1] < b.columns[e]));
+            CHECK(b.vectors[2 * e] == double(row));
+            CHECK(b.vectors[2 * e + 1] == double(s.vertices[std::size_t(b.columns[e])]));
+            CHECK(b.values[e] == doctest::Approx(double(degree) / double(end - begin)));
+          }
         }
       }
     }
+    for (const int ranks : {2, 4})
+      on_mesh({ranks, 1, 1},
+              [&](const host_mesh& m) { CHECK(sample_on(m, m.rank(), fanouts) == alone.at(m.rank())); });
   }
-  for (const int ranks : {2, 4})
-    on_mesh({ranks, 1, 1}, [&](const host_mesh& m) { CHECK(sample_on(m, m.rank()) == alone.at(m.rank())); });
 }
 
 TEST_CASE("a sample does not depend on the number of threads, and keeps its memory") {
@@ -226,11 +232,15 @@ TEST_CASE("single precision rounds the values of double") {
 
 TEST_CASE("errors name what they refuse") {
   const graph<double> g = test_graph(n);
-  const auto with = [&](std::vector<local_index> fanouts) { return neighbour_options{std::move(fanouts)}; };
+  const auto with = [&](std::vector<fanout> fanouts) { return neighbour_options{std::move(fanouts)}; };
   expect_error<shape_error>("-1 for all neighbours, not 0", [&] {
     neighbour_sampler<double>(g, with({2, 0}));
   });
   expect_error<shape_error>("not -2", [&] { neighbour_sampler<double>(g, with({-2})); });
+  expect_error<shape_error>("not 0", [&] { neighbour_sampler<double>(g, with({{0, 0}})); });
+  expect_error<shape_error>("a fan-out of 2 numbers cannot serve a graph of 1 relations", [&] {
+    neighbour_sampler<double>(g, with({{2, 0}}));
+  });
   expect_error<shape_error>("was given 0 of them", [&] { neighbour_sampler<double>(g, with({})); });
   expect_error<shape_error>("a sampler for 2 layers cannot serve a model of 3", [&] {
     neighbour_sampler<double>(g, with({2, 2})).require_layers(3);

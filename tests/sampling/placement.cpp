@@ -175,10 +175,10 @@ class community {
     p.communities = 16;
     p.in_random_order = in_random_order;
     const host_mesh alone(self::world(), {1, 1, 1});
-    sampler_.emplace(
-        sampling::graph<float>(
-            distribute(alone, row_1d, {vertices, vertices}, planted_graph(p), symmetry::one_way)),
-        sampling::neighbour_options{.fanouts = std::vector<local_index>(static_cast<std::size_t>(hops), 10)});
+    sampler_.emplace(sampling::graph<float>(distribute(alone, row_1d, {vertices, vertices}, planted_graph(p),
+                                                       symmetry::one_way)),
+                     sampling::neighbour_options{
+                         .fanouts = std::vector<sampling::fanout>(static_cast<std::size_t>(hops), 10)});
   }
 
   struct rows {

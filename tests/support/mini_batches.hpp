@@ -17,7 +17,7 @@ inline constexpr const char* sampled_models[] = {"gcn", "sage", "gin", "gat"};
 
 /// Two layers with dropout, batches of 9 in equal shares.
 inline partita::nn::training_options batch_options(std::string model,
-                                                   std::vector<partita::local_index> fanouts = {3, 2}) {
+                                                   std::vector<partita::sampling::fanout> fanouts = {3, 2}) {
   return {.model = std::move(model),
           .hidden = {6},
           .heads = 2,

@@ -64,7 +64,7 @@ TEST_CASE("every placement receives the words of its closed form, and automatic 
     for (const global_index features : {3, 24, 192})
       for (const global_index hidden : {2, 12})
         for (const int ranks : {1, 2, 5})
-          for (const std::vector<local_index>& fanouts : {std::vector<local_index>{2, 2}, {6, 3}}) {
+          for (const std::vector<sampling::fanout>& fanouts : {std::vector<sampling::fanout>{2, 2}, {6, 3}}) {
             if (std::string(model) != "gcn" && (hidden == 2 || ranks == 1)) continue;
             if (sanitized && (features == 24 || ranks == 5 || (features == 3) == (hidden == 12))) continue;
             INFO("model ", model, ", features ", features, ", hidden ", hidden, ", ranks ", ranks);

@@ -12,7 +12,7 @@ using namespace test_support;
 
 using whole_trainer = nn::trainer<double, host>;
 
-nn::training_options options_for(std::string model, std::vector<local_index> fanouts = {3, 2}) {
+nn::training_options options_for(std::string model, std::vector<sampling::fanout> fanouts = {3, 2}) {
   nn::training_options o = batch_options(std::move(model), std::move(fanouts));
   o.epochs = 3;
   o.hops = 3;

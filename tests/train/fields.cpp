@@ -58,6 +58,9 @@ TEST_CASE("every word is a value") {
   CHECK(o.pipeline.cut == nn::chunk_cut::partitioned);
   CHECK(nn::take(named("placement"), o, "column_gather"));
   CHECK(text_of(named("placement"), o) == name_of(sampling::placement::column_gather));
+  CHECK(nn::take(named("fanout"), o, "10/5/0,-1"));
+  CHECK(o.mini_batch.fanouts == std::vector<sampling::fanout>{{10, 5, 0}, -1});
+  CHECK(text_of(named("fanout"), o) == "10/5/0,-1");
 }
 
 TEST_CASE("a text that is no value changes nothing") {
@@ -70,6 +73,7 @@ TEST_CASE("a text that is no value changes nothing") {
                                    {"alpha", " 1"},
                                    {"hidden", "6,"},
                                    {"hidden", "0"},
+                                   {"fanout", "3/,2"},
                                    {"coupling", "loose"},
                                    {"coupling", ""},
                                    {"raw-features", "yes"}}) {

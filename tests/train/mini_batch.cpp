@@ -39,7 +39,7 @@ const io::dataset d = directed_graph(61), bare = without_features(d);
 TEST_CASE("losses and gradients are those of one rank, for every placement, rank and micro-batch count") {
   for (const global_index embedding : {0, 5})
     for (const char* model : sampled_models)
-      for (const std::vector<local_index>& fanouts : {std::vector<local_index>{3, 2}, {-1, 4}}) {
+      for (const std::vector<sampling::fanout>& fanouts : {std::vector<sampling::fanout>{3, 2}, {-1, 4}}) {
         nn::training_options o = batch_options(model, fanouts);
         o.embedding = embedding;
         const io::dataset& data = embedding > 0 ? bare : d;
@@ -94,15 +94,18 @@ TEST_CASE(
   }
 }
 
+bool reads_types(std::string_view model) { return model == "rgcn" || model == "rgat"; }
+
 TEST_CASE(
     "relations and vectors of edges: steps on all neighbours are whole ones, and others those of one rank") {
   const io::dataset typed = with_edge_data(d);
-  for (const char* model : {"rgcn", "gine", "gatv2", "transformer"}) {
+  for (const char* model : {"rgcn", "rgat", "gine", "gatv2", "transformer"}) {
     nn::training_options o = batch_options(model, {-1, -1});
     o.bases = o.model == "rgcn" ? 2 : 0;
     o.mini_batch.batch = 1000;
     check_step(step_of(3, typed, o), whole_step(typed, o));
     o = batch_options(model);
+    if (reads_types(model)) o.mini_batch.fanouts = {{3, 0, 1}, 2};
     const step_result expected = step_of(1, typed, o);
     CHECK(expected.loss > 0.1);
     for (const placement how : {placement::any, placement::home, placement::column_gather})
@@ -168,6 +171,10 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   o.mini_batch.fanouts = {};
   refused("0 fan-outs are given; a model of 2 layers needs one or 2");
   o.mini_batch.fanouts = {3, 3};
+  o.mini_batch.fanouts = {3, {3, 2}};
+  refused("a fan-out of 2 numbers cannot serve a graph of 1 relations: it has 1, or one for each of them");
+  o.mini_batch.sampler = nn::batch_sampler::layers;
+  refused("sizes of layers and lengths of walks are one number for all relations");
   o.mini_batch.sampler = nn::batch_sampler::walks;
   refused("2 fan-outs are given; walks have one length");
   o.mini_batch.replace = true;
@@ -175,7 +182,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   o.coupling = nn::coupling::decoupled;
   refused(
       "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat, "
-      "gine, gatv2, transformer and rgcn can, coupled and with mean aggregation");
+      "gine, gatv2, transformer, rgcn and rgat can, coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }

@@ -212,6 +212,17 @@ model<T, Device> rgat(const graph::relation_matrices<T, Device>& relations,
         return rgat_conv<T, Device>(relations, in, out, with, how);
       });
 }
+/// The same on blocks of sampled neighbours, each of so many relations apart.
+template <class T, class Device>
+model<T, Device> rgat(const graph_of_layers<T, Device>& blocks, global_index relations,
+                      const std::vector<global_index>& widths, int heads, int last_heads,
+                      const builder<T, Device>& b) {
+  return detail::layers_of_heads<elu>(
+      widths, heads, last_heads, b,
+      [&](std::size_t l, auto in, auto out, const auto& with, const attention_heads& how) {
+        return rgat_conv<T, Device>(blocks[l], relations, in, out, with, how);
+      });
+}
 
 /// Dense layers with elu in between, then K hops of attention with shared coefficients: the decoupled form of
 /// gat (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.

@@ -51,6 +51,21 @@ block<T> transposed_block(const block<T>& b) {
   return t;
 }
 
+/// Of R relations above each other (R targets x sources), each by itself (R targets x R sources): the column
+/// of source u under relation r is u R + r. Local; no communication.
+template <class T>
+block<T> apart(block<T> b, local_index relations) {
+  b.cols =
+      base::to_local(global_index{b.cols} * relations, "the columns of a block with its relations apart");
+  for (local_index i = 0; i < b.rows; ++i)
+    for (local_index e = b.offsets[static_cast<std::size_t>(i)];
+         e < b.offsets[static_cast<std::size_t>(i) + 1]; ++e) {
+      local_index& column = b.columns[static_cast<std::size_t>(e)];
+      column = column * relations + i % relations;
+    }
+  return b;
+}
+
 /// The block (rows x cols) as a sparse matrix on a mesh of one rank, in the memory of its device. Its
 /// transpose is stored only where layers work on the entries of A^T. Local; no communication.
 template <class T, class Device>

@@ -6,15 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "partita/sampling/fanout.hpp"
 #include "partita/sampling/sampler.hpp"
 
 namespace partita::sampling {
 
 /// What neighbour_sampler draws.
 struct neighbour_options {
-  /// Neighbours per target, one number per layer, that of the first layer first (DGL's order; in PyTorch
-  /// Geometric's the roots' come first); -1: all of them.
-  std::vector<local_index> fanouts;
+  /// Of each layer, that of the first layer first (DGL's order; in PyTorch Geometric's the roots' come
+  /// first).
+  std::vector<fanout> fanouts;
   std::uint64_t seed = 0;
   bool replace = false;        ///< draw with replacement; repeats are summed
   bool weighted = false;       ///< in proportion to the graph's weights, else uniformly
@@ -33,35 +34,37 @@ class neighbour_draw {
  public:
   /// `cumulative`: of the weights of neighbours in each row, if they are drawn with replacement.
   neighbour_draw(const graph<T>& g, const neighbour_options& o, const std::vector<double>& cumulative,
-                 local_index fanout, std::uint64_t key)
+                 const fanout& of_layer, std::uint64_t key)
       : weights_(g.weights().data()),
         columns_(g.columns().data()),
         cumulative_(cumulative.data()),
         replace_(o.replace),
         weighted_(o.weighted),
         keep_diagonal_(o.keep_diagonal),
-        fanout_(fanout),
+        fanout_(of_layer),
+        relations_(g.relations()),
         key_(key) {}
 
   void operator()(const graph_row& row, global_index v, choice& chosen) const {
     const neighbours all(row, keep_diagonal_);
     if (all.count < row.count) chosen.take(all.begin + static_cast<std::size_t>(all.skipped), 1);
-    if (all.count == 0) return;
-    if (fanout_ < 0 || (!replace_ && all.count <= fanout_)) {
+    const local_index k = fanout_[static_cast<std::size_t>(v % relations_)];
+    if (all.count == 0 || k == 0) return;
+    if (k < 0 || (!replace_ && all.count <= k)) {
       for (local_index i = 0; i < all.count; ++i) chosen.take(all.entry(i), 1);
     } else if (replace_) {
-      draw_with_replacement(row, all, v, chosen);
+      draw_with_replacement(row, all, k, v, chosen);
     } else if (weighted_) {
-      draw_by_priority(all, v, chosen);
+      draw_by_priority(all, k, v, chosen);
     } else {
-      const double factor = static_cast<double>(all.count) / fanout_;
-      draw_subset(all.count, fanout_, key_, v, chosen.seen,
+      const double factor = static_cast<double>(all.count) / k;
+      draw_subset(all.count, k, key_, v, chosen.seen,
                   [&](local_index i) { chosen.take(all.entry(i), factor); });
     }
   }
 
  private:
-  void draw_by_priority(const neighbours& all, global_index v, choice& chosen) const {
+  void draw_by_priority(const neighbours& all, local_index k, global_index v, choice& chosen) const {
     auto& ranked = chosen.ranked;
     ranked.clear();
     for (local_index i = 0; i < all.count; ++i) {
@@ -69,7 +72,7 @@ class neighbour_draw {
       ranked.emplace_back(static_cast<double>(weights_[e]) / (1 - base::random_uniform(key_, v, columns_[e])),
                           i);
     }
-    const auto next = ranked.begin() + fanout_;
+    const auto next = ranked.begin() + k;
     std::nth_element(ranked.begin(), next, ranked.end(), [](const auto& a, const auto& b) { return a > b; });
     for (auto r = ranked.begin(); r != next; ++r) {
       const std::size_t e = all.entry(r->second);
@@ -77,12 +80,12 @@ class neighbour_draw {
     }
   }
 
-  void draw_with_replacement(const graph_row& row, const neighbours& all, global_index v,
+  void draw_with_replacement(const graph_row& row, const neighbours& all, local_index k, global_index v,
                              choice& chosen) const {
     auto& places = chosen.places;
     places.clear();
     const double* const sums = weighted_ ? cumulative_ + row.begin : nullptr;
-    for (local_index i = 0; i < fanout_; ++i)
+    for (local_index i = 0; i < k; ++i)
       if (weighted_)
         places.push_back(static_cast<local_index>(
             std::upper_bound(sums, sums + row.count, base::random_uniform(key_, v, i) * sums[row.count - 1]) -
@@ -92,7 +95,7 @@ class neighbour_draw {
     std::sort(places.begin(), places.end());
     for (std::size_t i = 0, end; i < places.size(); i = end) {
       for (end = i + 1; end < places.size() && places[end] == places[i];) ++end;
-      const double share = static_cast<double>(end - i) / fanout_;
+      const double share = static_cast<double>(end - i) / k;
       if (weighted_) {
         const std::size_t e = row.begin + static_cast<std::size_t>(places[i]);
         chosen.take(e, share * sums[row.count - 1] / static_cast<double>(weights_[e]));
@@ -106,25 +109,24 @@ class neighbour_draw {
   const local_index* columns_;
   const double* cumulative_;
   bool replace_, weighted_, keep_diagonal_;
-  local_index fanout_;
+  const fanout& fanout_;
+  local_index relations_;
   std::uint64_t key_;
 };
 
-/// GraphSAGE's neighbourhoods: each target of layer l keeps fanouts[l] of its in-neighbours, or so many under
-/// each relation, see neighbour_draw. A vertex draws the same neighbours in a hop whatever the roots, so the
+/// GraphSAGE's neighbourhoods: each target of layer l keeps fanouts[l] of its in-neighbours under each
+/// relation, see neighbour_draw. A vertex draws the same neighbours in a hop whatever the roots, so the
 /// sample of several roots is the union of theirs. Source: Hamilton, Ying, Leskovec, NIPS 2017.
 template <class T>
 class neighbour_sampler final : public sampler<T> {
  public:
-  /// Local; no communication. Throws shape_error naming a fan-out that is 0 or less than -1, or if there is
-  /// none; error if `weighted` and the graph has no weights.
+  /// Local; no communication. Throws shape_error if there is no fan-out, and what fanout::require throws;
+  /// error if `weighted` and the graph has no weights.
   neighbour_sampler(partita::sampling::graph<T> g, neighbour_options options)
       : hop_(std::move(g), options.threads), options_(std::move(options)) {
     if (options_.fanouts.empty())
       throw shape_error("a neighbour sampler needs a fan-out for each layer, and was given 0 of them");
-    for (const local_index k : options_.fanouts)
-      if (k == 0 || k < -1)
-        base::throw_error<shape_error>({"a fan-out is at least 1, or -1 for all neighbours, not ", k});
+    for (const fanout& of_layer : options_.fanouts) of_layer.require(graph().relations());
     if (!options_.weighted) return;
     if (!graph().is_weighted())
       throw error("neighbours cannot be drawn by weight from a graph without weights");

@@ -51,7 +51,7 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
 /// `roots`: the training vertices; `parts`: in how many an iteration is divided. Over a cut graph collective
 /// over its ranks. Throws error for micro-batches less than 1, for replacement by other samplers than that of
 /// neighbours, and for walks with sampled scores; shape_error unless there is a fan-out for each layer or one
-/// for all, or one length of walks.
+/// for all, or one length of walks; and what the sampler throws.
 template <class T>
 std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& graph,
                                                    const training_options& options, std::size_t layers,
@@ -69,6 +69,15 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
          walks ? std::string("walks have one length")
                : base::sentence_of({"a model of ", layers, " layers needs one or ", layers})});
   if (!walks) how.fanouts.resize(layers, how.fanouts[0]);
+  const auto sizes = [&] {
+    std::vector<local_index> of_layers;
+    for (const sampling::fanout& f : how.fanouts) {
+      if (f.numbers.size() != 1)
+        throw shape_error("sizes of layers and lengths of walks are one number for all relations");
+      of_layers.push_back(f.numbers[0]);
+    }
+    return of_layers;
+  };
   std::unique_ptr<sampling::sampler<T>> made;
   if (walks) {
     if (how.sampled_scores)
@@ -76,7 +85,7 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
     const global_index each = std::max<global_index>(1, how.batch / parts);
     made = std::make_unique<sampling::walk_sampler<T>>(
         graph, sampling::walk_options{.layers = layers,
-                                      .length = how.fanouts[0],
+                                      .length = sizes()[0],
                                       .seed = options.seed,
                                       .keep_diagonal = keep_diagonal,
                                       .threads = how.sampling_threads,
@@ -85,7 +94,7 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
                                       .roots = roots});
   } else if (how.sampler == batch_sampler::layers) {
     made = std::make_unique<sampling::layer_sampler<T>>(
-        graph, sampling::layer_options{.budgets = how.fanouts,
+        graph, sampling::layer_options{.budgets = sizes(),
                                        .seed = options.seed,
                                        .keep_diagonal = keep_diagonal,
                                        .threads = how.sampling_threads});

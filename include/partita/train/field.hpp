@@ -19,9 +19,9 @@ namespace partita::nn {
 
 /// Where the value of a field is; std::uint8_t is an enumeration, the words of whose values are in
 /// field::form.
-using field_value =
-    std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*, std::string*,
-                 std::vector<int>*, std::vector<global_index>*, std::vector<double>*>;
+using field_value = std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*,
+                                 std::string*, std::vector<int>*, std::vector<global_index>*,
+                                 std::vector<double>*, std::vector<sampling::fanout>*>;
 
 /// The numbers that a command line may give.
 struct field_range {
@@ -119,6 +119,17 @@ bool parse_number(std::string_view text, N& to, double least, double most = HUGE
                     static_cast<double>(value) <= most;
   if (good) to = value;
   return good;
+}
+
+/// Calls read(piece) for what is between separators, until one is refused; whether none is.
+template <class Read>
+bool read_pieces(std::string_view text, char separator, const Read& read) {
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    if (!read(text.substr(0, end))) return false;
+    if (end == text.npos) return true;
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace detail

@@ -173,7 +173,8 @@ inline constexpr field rows[] = {
     {"fanout", group::batches, at<&batches::fanouts>, "F1[,F2...]", neighbours_or_none, by_checkpoints,
      with_batch,
      "neighbours sampled in each layer, the first layer's first, or one\n"
-     "number for all layers; -1: all neighbours (default 10); layers: sizes\n"
+     "number for all layers; -1: all neighbours (default 10); rgcn and rgat:\n"
+     "of each relation, or R numbers with slashes between them; layers: sizes\n"
      "of the sets of vertices (default 1000); walks: their length (default 2)"},
     {"placement", group::batches, at<&batches::placement>, "auto|any|home|column|column_gather", words,
      nowhere, with_batch, "which rank computes for which vertices, and how features are cut"},
@@ -261,7 +262,8 @@ inline void add_field(const field& f) {
   detail::known_fields().push_back(f);
 }
 
-/// The value as it is written to files: numbers so that they are read back exactly, lists with commas. Local.
+/// The value as it is written to files: numbers so that they are read back exactly, lists with commas,
+/// and a slash between the numbers of a fan-out. Local.
 inline std::string text_of(const field& f, training_options o) {
   const auto number = [](auto value) {
     char text[32];
@@ -277,9 +279,15 @@ inline std::string text_of(const field& f, training_options o) {
     else if constexpr (std::is_arithmetic_v<V>)
       return number(*value);
     else {
-      std::string list;
-      for (const auto each : *value) list += (list.empty() ? "" : ",") + number(each);
-      return list;
+      const auto listed = [](const auto& list, const char* separator, const auto& text_of_one) {
+        std::string all;
+        for (const auto& each : list) all += (&each == &list.front() ? "" : separator) + text_of_one(each);
+        return all;
+      };
+      if constexpr (std::is_same_v<typename V::value_type, sampling::fanout>)
+        return listed(*value, ",", [&](const auto& each) { return listed(each.numbers, "/", number); });
+      else
+        return listed(*value, ",", number);
     }
   };
   return std::visit(text, f.of(o));
@@ -311,15 +319,20 @@ inline bool take(const field& f, training_options& o, std::string_view text) {
       return detail::parse_number(text, *value, f.range.or_none ? 0 : f.range.least, most(*value));
     } else {
       V found;
-      for (bool more = !text.empty(); more;) {
-        const std::size_t comma = text.find(',');
-        auto& number = found.emplace_back();
-        if (!detail::parse_number(text.substr(0, comma), number, f.range.least, most(number))) return false;
-        more = comma != text.npos;
-        if (more) text.remove_prefix(comma + 1);
-      }
-      *value = std::move(found);
-      return true;
+      const auto number = [&](auto& to, std::string_view word) {
+        return detail::parse_number(word, to, f.range.least, most(to));
+      };
+      const bool good = text.empty() || detail::read_pieces(text, ',', [&](std::string_view piece) {
+                          auto& one = found.emplace_back();
+                          if constexpr (std::is_same_v<typename V::value_type, sampling::fanout>)
+                            return detail::read_pieces(piece, '/', [&](std::string_view word) {
+                              return number(one.numbers.emplace_back(), word);
+                            });
+                          else
+                            return number(one, piece);
+                        });
+      if (good) *value = std::move(found);
+      return good;
     }
   };
   return std::visit(read, f.of(o));

@@ -15,13 +15,16 @@
 
 namespace partita::nn {
 
-/// Sampled blocks as the matrices of all layers. Local; no communication.
+/// Sampled blocks as the matrices of all layers; `apart`: that many relations, which are above each other in
+/// the blocks, each by itself. Local; no communication.
 template <class T, class Device>
 graph_of_layers<T, Device> block_operators(const mesh<Device>& alone,
                                            const std::vector<sampling::block<T>>& blocks,
-                                           bool stores_transpose) {
+                                           bool stores_transpose, local_index apart = 1) {
   std::vector<sparse<T, dynamic_layout, Device>> matrices;
-  for (const sampling::block<T>& b : blocks) matrices.push_back(block_operator(alone, b, stores_transpose));
+  for (const sampling::block<T>& b : blocks)
+    matrices.push_back(apart == 1 ? block_operator(alone, b, stores_transpose)
+                                  : block_operator(alone, sampling::apart(b, apart), stores_transpose));
   return graph_of_layers<T, Device>(std::move(matrices));
 }
 
@@ -144,7 +147,8 @@ class block_steps {
   }
   model<T, Device> make(const std::vector<sampling::block<T>>& blocks, const builder<T, Device>& b) const {
     const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
-    const auto graph = block_operators(alone_, blocks, transposes);
+    const global_index apart = transposes && named_.reads_edge_types() ? relation_count(data_, options_) : 1;
+    const auto graph = block_operators(alone_, blocks, transposes, static_cast<local_index>(apart));
     return named_.make(
         {graph, data_, options_, b,
          named_.reads_edge_vectors ? edges_of_blocks(graph, blocks) : edges_of_layers<T, Device>()});

@@ -124,6 +124,7 @@ inline constexpr model_row model_rows[] = {
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,
      .counts_edges_once = true,
+     .on_blocks = {2, false, false},
      .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,

@@ -35,6 +35,11 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   return hidden;
 }
 
+/// R, of which the half may be inverse ones.
+inline global_index relation_count(const io::dataset& data, const training_options& options) {
+  return data.relations * (options.inverse_relations ? 2 : 1);
+}
+
 /// The inputs from which a named model is constructed: the matrix, or blocks, that it multiplies with, and
 /// the builder of its layers; of blocks what their edges have.
 template <class T, class Device>
@@ -64,7 +69,7 @@ struct model_request {
     return std::make_shared<const edge_matrix<T, Device>>(
         graph::edge_features(whole_graph(), data, graph::repeated_edges::summed));
   }
-  global_index relation_count() const { return data.relations * (options.inverse_relations ? 2 : 1); }
+  global_index relation_count() const { return nn::relation_count(data, options); }
 };
 
 /// A variant of a model and its factory.
@@ -135,7 +140,10 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("rgat"),
        [](const auto& r) {
-         return nn::rgat(r.relations(), r.widths(), r.options.heads, r.options.last_heads, r.with);
+         const auto& o = r.options;
+         if (r.with.options().sampled)
+           return nn::rgat(r.graph, r.relation_count(), r.widths(), o.heads, o.last_heads, r.with);
+         return nn::rgat(r.relations(), r.widths(), o.heads, o.last_heads, r.with);
        }},
       {row("gcn", coupling::decoupled),
        [](const auto& r) {

@@ -18,6 +18,7 @@
 #include "partita/nn/learning_rate.hpp"
 #include "partita/nn/link_decoder.hpp"
 #include "partita/nn/optimizer.hpp"
+#include "partita/sampling/fanout.hpp"
 #include "partita/sampling/placement.hpp"
 #include "partita/train/task_scores.hpp"
 
@@ -45,7 +46,7 @@ struct mini_batch_options {
   batch_sampler sampler = batch_sampler::neighbours;
   /// Of each layer, the first layer's first, or one for all: fan-outs, -1 for all neighbours, or sizes of the
   /// layers' sets; for walks, their length.
-  std::vector<local_index> fanouts;
+  std::vector<sampling::fanout> fanouts;
   int presampled = 50;  ///< subgraphs from which the normalisation of walks is estimated; 0: none
   sampling::placement placement = sampling::placement::automatic;
   int micro_batches = 1;        ///< a rank's share of a batch is computed in so many parts
