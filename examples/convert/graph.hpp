@@ -97,6 +97,9 @@ void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolat
 
 void write_edges(const std::filesystem::path& path, std::span<const partita::io::edge> edges);
 
+/// In the precision of the table, which has a row.
+void write_edge_features(const std::filesystem::path& path, const partita::io::feature_table& table);
+
 /// Features, labels and the split, into a folder that is there; or count.npy, if `counted` and there are no
 /// features.
 void write_vertices(const std::filesystem::path& dir, const partita::io::dataset& data, bool counted = false);

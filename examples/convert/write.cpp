@@ -113,23 +113,6 @@ void write_list(const std::string& path, graph g, bool packed) {
   });
 }
 
-/// In the precision of the table.
-void write_edge_features(const fs::path& path, const io::feature_table& table) {
-  const auto write = [&]<class T>(T) {
-    std::vector<T> values(static_cast<std::size_t>(table.rows * table.cols));  // (E, k)
-    for (global_index e = 0; e < table.rows; ++e)
-      table.fill_row(e, std::span(values).subspan(static_cast<std::size_t>(e * table.cols),
-                                                  static_cast<std::size_t>(table.cols)));
-    write_array(path, {table.rows, table.cols}, values);
-  };
-  bool is_double = false;
-  table.for_row(0, [&](global_index, auto value) { is_double = sizeof value == sizeof(double); });
-  if (is_double)
-    write(double{});
-  else
-    write(float{});
-}
-
 /// Also where it is a link to nothing, which its reader refuses.
 bool is_there(const fs::path& path) {
   std::error_code status;
@@ -295,6 +278,22 @@ void write_edges(const fs::path& path, std::span<const io::edge> edges) {
   static_assert(sizeof(io::edge) == 2 * sizeof(std::int64_t));
   write_array(path, {std::ssize(edges), 2},
               std::span(reinterpret_cast<const std::int64_t*>(edges.data()), 2 * edges.size()));
+}
+
+void write_edge_features(const fs::path& path, const io::feature_table& table) {
+  const auto write = [&]<class T>(T) {
+    std::vector<T> values(static_cast<std::size_t>(table.rows * table.cols));  // (E, k)
+    for (global_index e = 0; e < table.rows; ++e)
+      table.fill_row(e, std::span(values).subspan(static_cast<std::size_t>(e * table.cols),
+                                                  static_cast<std::size_t>(table.cols)));
+    write_array(path, {table.rows, table.cols}, values);
+  };
+  bool is_double = false;
+  table.for_row(0, [&](global_index, auto value) { is_double = sizeof value == sizeof(double); });
+  if (is_double)
+    write(double{});
+  else
+    write(float{});
 }
 
 void write_vertices(const fs::path& dir, const io::dataset& data, bool counted) {

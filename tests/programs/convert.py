@@ -198,7 +198,7 @@ class Formats:
         """Several types of vertices become a folder that train takes."""
         files = {"num-node-dict": "author,paper,topic\n3,4,2\n", "triplet-type-list": "paper,of,topic\nauthor,writes,paper\n", "node-feat/paper/node-feat": "0.5,1\n2,3\n4,5\n6,7\n",
                  "node-label/paper/node-label": "1\n0\n0\n1\n", "relations/author___writes___paper/edge": "0,1\n2,3\n1,0\n", "relations/author___writes___paper/num-edge-list": "3\n",
-                 "relations/paper___of___topic/edge": "3,1\n", "relations/paper___of___topic/num-edge-list": "1\n"}
+                 "relations/author___writes___paper/edge-feat": "1\n0.5\n-2\n", "relations/paper___of___topic/edge": "3,1\n", "relations/paper___of___topic/num-edge-list": "1\n"}
         splits = {"../split/time/paper/train": "0\n1\n", "../split/time/paper/valid": "3\n", "../split/time/paper/test": "2\n"}
         for name, text in (files | splits).items():
             os.makedirs(os.path.dirname(self.path("mag/raw/" + name)), exist_ok=True)
@@ -212,6 +212,7 @@ class Formats:
         assert load("vertices/author/count.npy") == 3 and load("vertices/paper/features.npy") == [[0.5, 1], [2, 3], [4, 5], [6, 7]]
         assert load("vertices/paper/labels.npy") == [1, 0, 0, 1] and load("vertices/paper/split.npy") == [1, 1, 3, 2]
         assert load("edges/author-writes-paper.npy") == [[0, 1], [2, 3], [1, 0]] and load("edges/paper-of-topic.npy") == [[3, 1]]
+        assert load("edges/author-writes-paper.features.npy") == [[1], [0.5], [-2]] and len(os.listdir(os.path.join(out, "edges"))) == 3
         self.refused(1, "types is there", self.path("mag"), out)
         self.refused(1, "types: has several types of vertices; train reads it as it is", out, self.path("short"))
         if self.train:

@@ -90,6 +90,11 @@ class ogb_reader {
     return found;
   }
 
+  /// Those of the edges in `folder`; nothing where it has none.
+  feature_table edge_features(const std::string& folder, global_index count) const {
+    return features(folder + "edge-feat.csv.gz", count, "edge");
+  }
+
   std::string file(const std::string& name) const { return (dir_ / name).string(); }
 
  private:
@@ -116,7 +121,7 @@ class ogb_reader {
   void read_edge_features(inverse_edges inverse) {
     const auto all = static_cast<global_index>(data_.edges.size()),
                count = inverse == inverse_edges::added ? all / 2 : all;
-    data_.edge_features = features("raw/edge-feat.csv.gz", count, "edge");
+    data_.edge_features = edge_features("raw/", count);
     if (data_.edge_features.rows == 0 || inverse == inverse_edges::omitted) return;
     std::vector<global_index> both(data_.edges.size());
     for (std::size_t k = 0; k < both.size(); ++k) both[k] = static_cast<global_index>(k) % count;
