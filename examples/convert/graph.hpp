@@ -27,6 +27,7 @@ struct graph {
   partita::io::array<std::int64_t> edge_types;  ///< of each edge; empty in most files
   std::vector<partita::global_index> ids;       ///< of the vertices, ascending; empty when they are 0, 1, ...
   std::optional<partita::io::dataset> data;     ///< of an OGB folder or of tables: features, labels and split
+  std::optional<partita::io::given_links> links;  ///< of an OGB folder of links
 };
 
 /// What is done to the edges, in this order.
@@ -96,6 +97,12 @@ void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolat
                   const std::string& folder, int threads, const std::function<void(const std::string&)>& say);
 
 void write_edges(const std::filesystem::path& path, std::span<const partita::io::edge> edges);
+
+/// In the precision of the table, which has a row.
+void write_edge_features(const std::filesystem::path& path, const partita::io::feature_table& table);
+
+/// Whether a folder has links that were taken out of its graph.
+bool has_links(const std::string& path);
 
 /// Features, labels and the split, into a folder that is there; or count.npy, if `counted` and there are no
 /// features.

@@ -22,6 +22,7 @@
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/metis_lines.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/npz.hpp"
 #include "partita/io/ogb_types.hpp"
 #include "partita/io/text_ranges.hpp"
 #include "partita/io/unpacked_size.hpp"
@@ -196,6 +197,8 @@ std::vector<std::pair<std::string, global_index>> counted_vertices(const std::st
     if (header.shape.empty()) throw partita::input_error(file.string() + ": is a single number");
     counts.emplace_back(name, header.shape.front());
   }
+  if (const fs::path count = fs::path(path) / "count.npy"; fs::exists(count))
+    counts.emplace_back("count.npy", io::detail::vertices_of(count, {}));
   const fs::path sparse = fs::path(path) / "features_csr.npz";
   if (fs::exists(sparse))
     counts.emplace_back("features_csr.npz", static_cast<global_index>(size_of_npz(sparse.string()).second));

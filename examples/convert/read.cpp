@@ -168,7 +168,10 @@ graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> 
   g.data = io::load_ogb(path, io::inverse_edges::omitted, threads, unpack_limit);
   g.shape = {g.data->vertices, g.data->vertices};
   g.edges = std::move(g.data->edges.edit());
+  g.weights = std::move(g.data->edge_weights.edit());
   g.edge_features = std::move(g.data->edge_features);
+  g.edge_types = std::move(g.data->edge_types);
+  g.links = io::load_ogb_links(path, g.data->vertices);
   return g;
 }
 
@@ -317,8 +320,9 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
   if (wanted.undirected) add_inverses(g);
   if (wanted.simple) make_simple(g);
   if (wanted.largest_component) {
-    if (g.data || (from == format::folder && !counted_vertices(path).empty()))
-      throw input_error(path + ": --largest-component leaves out vertices, and features cannot follow");
+    if (g.data || (from == format::folder && (!counted_vertices(path).empty() || has_links(path))))
+      throw input_error(path +
+                        ": --largest-component leaves out vertices, and features and links cannot follow");
     require_memory_for_rows(g.shape);
     keep_largest_component(g);
   }

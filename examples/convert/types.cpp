@@ -33,10 +33,13 @@ void convert_types(const std::string& in, const std::string& out, int threads,
   for (const auto& relation : graph.relations()) {
     const std::string &source = graph.types()[relation.source].name,
                       &target = graph.types()[relation.target].name;
-    const fs::path file = edges / (source + '-' + relation.name + '-' + target + ".npy");
+    const std::string name = (edges / (source + '-' + relation.name + '-' + target)).string();
     const io::array<io::edge> found = graph.edges(relation);
-    write_edges(file, found);
-    say(file.string() + ": " + std::to_string(found.size()) + " edges");
+    write_edges(name + ".npy", found);
+    const io::feature_table features = graph.edge_features(relation, std::ssize(found));
+    if (features.rows > 0) write_edge_features(name + ".features.npy", features);
+    say(name + ".npy: " + std::to_string(found.size()) + " edges" +
+        (features.rows > 0 ? ", " + std::to_string(features.cols) + " features" : ""));
   }
 } catch (const fs::filesystem_error& e) {
   throw partita::input_error(e.path1().string() + ": cannot be created (" + e.code().message() + ")");

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "graph.hpp"
@@ -31,6 +33,10 @@ using partita::input_error;
 
 constexpr std::array<const char*, 4> vertex_files{"features.npy", "features_csr.npz", "labels.npy",
                                                   "split.npy"};
+/// How many vertices there are where nothing else says it, and links.
+constexpr std::array<const char*, 6> further_files{"count.npy",       "links_train.npy",
+                                                   "links_valid.npy", "links_valid_negatives.npy",
+                                                   "links_test.npy",  "links_test_negatives.npy"};
 using teller = std::function<void(const std::string&)>;
 
 bool is_whole(double weight) { return weight == std::floor(weight) && std::abs(weight) < 0x1p53; }
@@ -113,23 +119,6 @@ void write_list(const std::string& path, graph g, bool packed) {
   });
 }
 
-/// In the precision of the table.
-void write_edge_features(const fs::path& path, const io::feature_table& table) {
-  const auto write = [&]<class T>(T) {
-    std::vector<T> values(static_cast<std::size_t>(table.rows * table.cols));  // (E, k)
-    for (global_index e = 0; e < table.rows; ++e)
-      table.fill_row(e, std::span(values).subspan(static_cast<std::size_t>(e * table.cols),
-                                                  static_cast<std::size_t>(table.cols)));
-    write_array(path, {table.rows, table.cols}, values);
-  };
-  bool is_double = false;
-  table.for_row(0, [&](global_index, auto value) { is_double = sizeof value == sizeof(double); });
-  if (is_double)
-    write(double{});
-  else
-    write(float{});
-}
-
 /// Also where it is a link to nothing, which its reader refuses.
 bool is_there(const fs::path& path) {
   std::error_code status;
@@ -171,6 +160,25 @@ void create_folder(const fs::path& dir) {
   if (status) throw input_error(dir.string() + ": cannot be created (" + status.message() + ")");
 }
 
+/// Returns the names of the files.
+std::vector<std::string> write_links(const fs::path& dir, const io::given_links& links, const teller& say) {
+  std::vector<std::string> names;
+  for (const auto& [name, part, negatives] :
+       {std::tuple("links_valid", &links.validation, &links.negatives[0]),
+        {"links_test", &links.test, &links.negatives[1]}}) {
+    if (part->empty()) continue;
+    const fs::path file = dir / names.emplace_back(name + std::string(".npy"));
+    write_edges(file, *part);
+    say(file.string() + ": " + std::to_string(part->size()) + " links");
+    const auto count = static_cast<global_index>(negatives->vertices.size());
+    if (count == 0) continue;
+    const global_index columns = negatives->are_shared ? 2 : count / std::ssize(*part);
+    write_array(dir / names.emplace_back(name + std::string("_negatives.npy")), {count / columns, columns},
+                negatives->vertices);
+  }
+  return names;
+}
+
 bool is_same_folder(const fs::path& a, const fs::path& b) {
   std::error_code status;
   return fs::is_directory(a, status) && fs::equivalent(a, b, status);
@@ -188,7 +196,11 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   if (!g.weights.empty())
     write_array(dir / "edge_weight.npy", {static_cast<global_index>(g.weights.size())}, g.weights);
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
-  if (g.data) write_vertices(dir, *g.data);
+  const bool counted = g.links && g.data->features == 0;
+  std::vector<std::string> kept;  // of the further files
+  if (counted) kept.push_back("count.npy");
+  if (g.data) write_vertices(dir, *g.data, counted);
+  if (g.links) std::ranges::copy(write_links(dir, *g.links, say), std::back_inserter(kept));
   if (g.edge_features.rows > 0) write_edge_features(dir / "edge_features.npy", g.edge_features);
   if (!g.edge_types.empty())
     write_array(dir / "edge_type.npy", {static_cast<global_index>(g.edge_types.size())}, g.edge_types);
@@ -201,6 +213,11 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
     if (!g.data && !in_place && has(name)) copy_whole(source / name, dir / name, g.shape.rows);
   for (const std::string name : vertex_files)
     if (!has(name)) remove_old(dir / name, say);
+  for (const std::string name : further_files) {
+    const bool from_source = !g.data && is_there(source / name);
+    if (from_source && !in_place) copy_whole(source / name, dir / name, g.shape.rows);
+    if (!from_source && !std::ranges::count(kept, name)) remove_old(dir / name, say);
+  }
   if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
   if (g.edge_features.rows == 0) remove_old(dir / "edge_features.npy", say);
   if (g.edge_types.empty()) remove_old(dir / "edge_type.npy", say);
@@ -231,7 +248,8 @@ global_index shown_vertices(const graph& g, bool up_to_last) {
 partita::matrix_shape written_shape(const std::string& path, format to, const graph& g,
                                     const std::string& source, const teller& say) {
   const bool is_list = to == format::edges || to == format::packed_edges;
-  const bool is_counted = g.data || !g.ids.empty() || has_vertex_files(source);
+  const bool is_counted = g.data || !g.ids.empty() || has_vertex_files(source) ||
+                          is_there(fs::path(source) / further_files.front());
   if (!is_list && to != format::npy && (to != format::folder || is_counted)) return g.shape;
   const global_index n = shown_vertices(g, !is_list), lost = g.shape.rows - n;
   if (lost > 0 && is_list)
@@ -297,6 +315,22 @@ void write_edges(const fs::path& path, std::span<const io::edge> edges) {
               std::span(reinterpret_cast<const std::int64_t*>(edges.data()), 2 * edges.size()));
 }
 
+void write_edge_features(const fs::path& path, const io::feature_table& table) {
+  const auto write = [&]<class T>(T) {
+    std::vector<T> values(static_cast<std::size_t>(table.rows * table.cols));  // (E, k)
+    for (global_index e = 0; e < table.rows; ++e)
+      table.fill_row(e, std::span(values).subspan(static_cast<std::size_t>(e * table.cols),
+                                                  static_cast<std::size_t>(table.cols)));
+    write_array(path, {table.rows, table.cols}, values);
+  };
+  bool is_double = false;
+  table.for_row(0, [&](global_index, auto value) { is_double = sizeof value == sizeof(double); });
+  if (is_double)
+    write(double{});
+  else
+    write(float{});
+}
+
 void write_vertices(const fs::path& dir, const io::dataset& data, bool counted) {
   const global_index n = data.vertices;
   if (counted && data.features == 0) write_array(dir / "count.npy", {}, std::vector<std::int64_t>{n});
@@ -319,6 +353,13 @@ bool has_vertex_files(const std::string& path) {
          std::ranges::any_of(vertex_files, [&](const char* name) { return is_there(fs::path(path) / name); });
 }
 
+bool has_links(const std::string& path) {
+  std::error_code status;
+  return fs::is_directory(path, status) && std::ranges::any_of(further_files, [&](std::string_view name) {
+           return name.starts_with("links_") && is_there(fs::path(path) / name);
+         });
+}
+
 partita::matrix_shape write_graph(const std::string& path, format to, graph g, const std::string& source,
                                   int parts, const teller& say) {
   const bool is_matrix = to == format::matrix_market || to == format::npz || to == format::blocked;
@@ -329,6 +370,7 @@ partita::matrix_shape write_graph(const std::string& path, format to, graph g, c
   if (is_list) require_finite(g, source, path);
   if (to != format::folder && (g.data || has_vertex_files(source)))
     say(path + ": without features, labels and split");
+  if (to != format::folder && (g.links || has_links(source))) say(path + ": without links");
   if (to != format::folder && g.edge_features.rows > 0) say(path + ": without features of edges");
   if (to != format::folder && !g.edge_types.empty()) say(path + ": without types of edges");
   if (to == format::npy && !g.weights.empty()) say(path + ": without weights");

@@ -28,7 +28,7 @@ TOGETHER = {
     "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_node comm/mpi_notices comm/mpi_transport",
     "comm/nccl.cpp": "comm/nccl_call comm/nccl_group comm/nccl_stream comm/nccl_transport",
     "matrix/tile_analysis.cpp": "matrix/needed_rows",
-    "io/dataset.cpp": "io/dataset_reader io/mapped_features",
+    "io/dataset.cpp": "io/dataset_reader io/folder_reading io/mapped_features",
     "io/graph_text.cpp": "io/edge io/text_output",
     "io/blocked.cpp": "io/blocked_header",
     "io/gzip.cpp": "io/unpacked_size",

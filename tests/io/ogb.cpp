@@ -75,6 +75,46 @@ TEST_CASE("OGB folders: one label each, or several of 0 and 1") {
   CHECK(tasks.label_matrix == std::vector<std::uint8_t>{1, 0, 0, 0, 1, 1, 0, 1});
 }
 
+TEST_CASE("OGB folders of links: what PyTorch has is exported first, weights and types follow their edges") {
+  const scratch folder;
+  files links = small();
+  for (const char* part : {"train", "valid", "test"})
+    links.erase("split/time/" + std::string(part) + ".csv.gz"),
+        links["split/time/" + std::string(part) + ".pt"] = "PK";
+  links.erase("raw/node-label.csv.gz");
+  links["raw/edge_weight.csv.gz"] = "2\n0.5\n1\n";
+  links["raw/edge_reltype.csv.gz"] = "1\n0\n2\n";
+  write(folder, links);
+  const auto refused = [&] { return complaint(folder.dir, [&] { io::load_ogb(folder / "g"); }); };
+  const auto pickle = [](const std::string& part) {
+    return "g/split/time/" + part +
+           ".pt: is an archive of PyTorch, which is not read; the lines of Python in " +
+           "docs/links.md, OGB's links, make links_" + part + ".npy of it";
+  };
+  CHECK(refused() == pickle("valid"));
+  io::write_npy(folder / "g/split/time/links_valid.npy", {1, 2}, std::vector<std::int64_t>{3, 0});
+  CHECK(refused() == pickle("test"));
+  CHECK(complaint(folder.dir, [&] { io::load_ogb_links(folder / "g", 4); }) == pickle("test"));
+  io::write_npy(folder / "g/split/time/links_test.npy", {2, 2}, std::vector<std::int64_t>{0, 2, 1, 2});
+  io::write_npy(folder / "g/split/time/links_test_negatives.npy", {2, 3},
+                std::vector<std::int64_t>{1, 2, 3, 3, 3, 0});
+
+  const io::dataset data = io::load_ogb(folder / "g", io::inverse_edges::added);
+  CHECK(data.task == io::task::links);
+  CHECK(data.features == 2);
+  CHECK(data.labels.empty());
+  CHECK(data.edge_weights == std::vector<double>{2, 0.5, 1, 2, 0.5, 1});
+  CHECK(data.edge_types == std::vector<std::int64_t>{1, 0, 2, 1, 0, 2});
+  CHECK(data.relations == 3);
+  const io::given_links given = io::load_ogb_links(folder / "g", 4).value();
+  CHECK(given.train.empty());
+  CHECK(given.validation == std::vector<io::edge>{{3, 0}});
+  CHECK(given.test == std::vector<io::edge>{{0, 2}, {1, 2}});
+  CHECK(given.negatives[1].vertices.size() == 6);
+  write(folder, small());
+  CHECK_FALSE(io::load_ogb_links(folder / "g", 4).has_value());
+}
+
 TEST_CASE("OGB folders: what is wrong is named with its file and row") {
   const scratch folder;
   const auto refused = [&](const std::string& name, const std::string& text) {
@@ -96,6 +136,10 @@ TEST_CASE("OGB folders: what is wrong is named with its file and row") {
         "g/raw/edge.csv.gz:3: expected 2 whole numbers and commas between, found \"3,x\"");
   CHECK(refused("raw/edge-feat.csv.gz", "1\n2\n") == "expected 3 rows, found 2");
   CHECK(refused("raw/edge-feat.csv.gz", "1,2\n3,4\n5,nan\n") == "feature 1 of edge 2 is not a finite number");
+  CHECK(refused("raw/edge_weight.csv.gz", "1\n-2\n3\n") ==
+        "row 1 is -2.000000, expected a finite number that is not negative");
+  CHECK(refused("raw/edge_weight.csv.gz", "1,2\n1,2\n1,2\n") == "expected one number in each row, found 2");
+  CHECK(refused("raw/edge_reltype.csv.gz", "0\n3\n1\n") == "has the type 3 of 3 edges");
   CHECK(refused("raw/node-feat.csv.gz", "1\n2\n3\n") == "expected 4 rows, found 3");
   CHECK(refused("raw/node-feat.csv.gz", "1,2\n3,4\n5,nan\n7,8\n") ==
         "feature 1 of vertex 2 is not a finite number");

@@ -17,6 +17,7 @@ files small() {
           {"raw/triplet-type-list.csv.gz", "author,writes,paper\npaper,has_topic,field_of_study\r\n"},
           {"raw/relations/author___writes___paper/edge.csv.gz", "0,1\n2,0\n1,1\n"},
           {"raw/relations/author___writes___paper/num-edge-list.csv.gz", "3\n"},
+          {"raw/relations/author___writes___paper/edge-feat.csv.gz", "1,2\n3,4\n5,-6\n"},
           {"raw/relations/paper___has_topic___field_of_study/edge.csv.gz", "1,3\n"},
           {"raw/relations/paper___has_topic___field_of_study/num-edge-list.csv.gz", "1\n"},
           {"raw/node-feat/paper/node-feat.csv.gz", "0.5,1\n-2,3\n"},
@@ -53,6 +54,8 @@ TEST_CASE("OGB folders of several types: each type and each relation by itself")
   REQUIRE(graph.relations().size() == 2);
   CHECK(graph.relations()[1].name == "has_topic");
   CHECK(graph.edges(graph.relations()[0]) == std::vector<io::edge>{{0, 1}, {2, 0}, {1, 1}});
+  CHECK(graph.edge_features(graph.relations()[0], 3).row_sum(2) == -1);
+  CHECK(graph.edge_features(graph.relations()[1], 1).rows == 0);
   CHECK(graph.edges(graph.relations()[1]) == std::vector<io::edge>{{1, 3}});
   CHECK(complaint(folder.dir, [&] { io::load_ogb(folder / "g"); }) ==
         "g: has several types of vertices, which convert makes a data directory of");

@@ -103,6 +103,64 @@ TEST_CASE("types with features in CSR and in double, values and several labels, 
   CHECK(none.features == 9 + 3 + 4);
 }
 
+TEST_CASE("relations have weights and features of edges, or 1 and zeros") {
+  typed_folder folder;
+  const auto write = [&]<class T>(const std::string& name, const std::vector<global_index>& shape,
+                                  const std::vector<T>& values) {
+    io::write_npy(folder / "edges" / (name + ".npy"), shape, values);
+  };
+  const auto rest = static_cast<std::size_t>(28 + 14 - 1);  // edges of authors and papers, and of topics
+  folder.write("topic-of-paper", {3, 1});
+  write("paper-cites-paper.weight", {14}, std::vector<float>(14, 0.5F));
+  write("paper-cites-paper.features", {14, 2}, std::vector<float>(28, -2));
+  io::dataset data = io::load_dataset(folder.dir);
+  std::vector<double> weights(rest + 2, 1);
+  std::fill_n(weights.begin() + 28, 14, 0.5);
+  CHECK(data.edge_weights == weights);
+  CHECK(data.edge_features.rows == 43);
+  CHECK(data.edge_features.cols == 2);
+  CHECK(data.edge_features.has_negative());
+  std::vector<double> row(2);
+  for (const auto& [e, value] : {std::pair(27, 0.0), {28, -2.0}, {41, -2.0}, {42, 0.0}}) {
+    data.edge_features.fill_row(e, row);
+    CHECK(row == std::vector<double>{value, value});
+  }
+
+  write("topic-of-paper.weight", {1}, std::vector<double>{3});
+  write("topic-of-paper.features", {1, 2}, std::vector<double>{1.0 / 3, 4});
+  weights.back() = 3;
+  on_threads(2, [&](const communicator& world) {
+    const io::dataset both = io::load_dataset(folder.dir, io::vertex_data::labels, world);
+    CHECK(both.relation_names == data.relation_names);
+    CHECK(both.edge_weights == weights);
+    CHECK(both.edge_features.row_sum(42) == 1.0 / 3 + 4);
+  });
+
+  const auto refused = [&]<class T>(const std::string& name, const std::vector<global_index>& shape,
+                                    const std::vector<T>& values) {
+    write("topic-of-paper." + name, shape, values);
+    return folder.complaint();
+  };
+  using floats = std::vector<float>;
+  CHECK(
+      refused("features", {1, 3}, floats{1, 2, 3}) ==
+      "edges/topic-of-paper.features.npy: expected 2 features of an edge, as paper-cites-paper.features.npy "
+      "has, found the shape 1 x 3");
+  CHECK(refused("features", {2, 2}, floats{1, 2, 3, 4}) ==
+        "edges/topic-of-paper.features.npy: expected a row of features for each of the 1 rows of "
+        "topic-of-paper.npy, found the shape 2 x 2");
+  CHECK(refused("features", {1, 2}, floats{1, std::nanf("")}) ==
+        "edges/topic-of-paper.features.npy: feature 1 of edge 0 is nan, which is not a finite number");
+  CHECK(refused("weight", {2}, floats{1, 1}) ==
+        "edges/topic-of-paper.weight.npy: expected 1 weights, one for each row of topic-of-paper.npy, found "
+        "the shape (2,)");
+  CHECK(refused("weight", {1}, floats{-1}) ==
+        "edges/topic-of-paper.weight.npy: the weight of row 0 is -1.000000, expected a finite number that is "
+        "not negative");
+  fs::remove(folder / "edges/topic-of-paper.npy");
+  CHECK(folder.complaint() == "edges/topic-of-paper.features.npy: needs topic-of-paper.npy");
+}
+
 TEST_CASE("what is wrong with vertices or edges is named with its file and row") {
   const auto refused = [](const auto& damage) {
     const typed_folder folder;

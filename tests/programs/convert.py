@@ -198,7 +198,7 @@ class Formats:
         """Several types of vertices become a folder that train takes."""
         files = {"num-node-dict": "author,paper,topic\n3,4,2\n", "triplet-type-list": "paper,of,topic\nauthor,writes,paper\n", "node-feat/paper/node-feat": "0.5,1\n2,3\n4,5\n6,7\n",
                  "node-label/paper/node-label": "1\n0\n0\n1\n", "relations/author___writes___paper/edge": "0,1\n2,3\n1,0\n", "relations/author___writes___paper/num-edge-list": "3\n",
-                 "relations/paper___of___topic/edge": "3,1\n", "relations/paper___of___topic/num-edge-list": "1\n"}
+                 "relations/author___writes___paper/edge-feat": "1\n0.5\n-2\n", "relations/paper___of___topic/edge": "3,1\n", "relations/paper___of___topic/num-edge-list": "1\n"}
         splits = {"../split/time/paper/train": "0\n1\n", "../split/time/paper/valid": "3\n", "../split/time/paper/test": "2\n"}
         for name, text in (files | splits).items():
             os.makedirs(os.path.dirname(self.path("mag/raw/" + name)), exist_ok=True)
@@ -212,11 +212,35 @@ class Formats:
         assert load("vertices/author/count.npy") == 3 and load("vertices/paper/features.npy") == [[0.5, 1], [2, 3], [4, 5], [6, 7]]
         assert load("vertices/paper/labels.npy") == [1, 0, 0, 1] and load("vertices/paper/split.npy") == [1, 1, 3, 2]
         assert load("edges/author-writes-paper.npy") == [[0, 1], [2, 3], [1, 0]] and load("edges/paper-of-topic.npy") == [[3, 1]]
+        assert load("edges/author-writes-paper.features.npy") == [[1], [0.5], [-2]] and len(os.listdir(os.path.join(out, "edges"))) == 3
         self.refused(1, "types is there", self.path("mag"), out)
         self.refused(1, "types: has several types of vertices; train reads it as it is", out, self.path("short"))
         if self.train:
             ran = subprocess.run([self.train, "--data", out, "--model", "rgcn", "--inverse-relations", "--epochs", "2", "--ranks", "2"], capture_output=True, text=True, check=True, timeout=60)
             assert "vertices are 0 to 2 author, 3 to 6 paper, 7 to 8 topic; relations are 0 author-writes-paper, 1 paper-of-topic" in ran.stderr, ran
+
+    def ogb_links(self):
+        """Links that were exported from .pt become files of a folder, and follow to the next one."""
+        files = {"num-node-list": "5\n", "num-edge-list": "2\n", "edge": "0,1\n1,2\n", "edge_weight": "2\n0.5\n", "edge_reltype": "1\n0\n"}
+        for name, text in files.items():
+            os.makedirs(self.path("collab/raw"), exist_ok=True)
+            self.write(f"collab/raw/{name}.csv.gz", gzip.compress(text.encode()))
+        os.makedirs(self.path("collab/split/time"))
+        self.write("collab/split/time/valid.pt", "PK")
+        out, again = self.path("links"), self.path("links2")
+        self.refused(1, "valid.pt: is an archive of PyTorch, .* docs/links.md, .* make links_valid.npy of it", self.path("collab"), out)
+        arrays = {"links_valid": [[3, 0]], "links_valid_negatives": [[3, 1], [4, 0]], "links_test": [[0, 2], [2, 4]], "links_test_negatives": [[1, 3, 4], [0, 1, 3]]}
+        for name, values in arrays.items():
+            numpy.save(self.path(f"collab/split/time/{name}.npy"), numpy.array(values))
+        assert "links/links_test.npy: 2 links" in self.convert(self.path("collab"), out, "--undirected")
+        self.convert(out, again)
+        for folder in out, again:
+            load = lambda name: numpy.load(os.path.join(folder, name + ".npy")).tolist()
+            assert all(load(name) == values for name, values in arrays.items()) and load("count") == 5
+            assert load("edges") == [[0, 1], [1, 2], [1, 0], [2, 1]] and load("edge_weight") == [2, 0.5, 2, 0.5] and load("edge_type") == [1, 0, 1, 0]
+        assert "without links" in self.convert(out, self.path("links.npz"))
+        os.remove(os.path.join(out, "edge_type.npy"))
+        self.refused(1, "features and links cannot follow", out, self.path("links3"), "--largest-component")
 
     def tables(self):
         """CSV tables make a folder that train takes."""
@@ -451,7 +475,7 @@ def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.edge_types, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.ogb_links, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")
 

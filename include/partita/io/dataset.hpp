@@ -30,8 +30,10 @@ namespace partita::io {
 /// A directory with vertices/ has vertices of several types instead: see dataset::vertex_types. Each has a
 /// folder vertices/TYPE with its features, labels and split, and without features count.npy (int64, how many
 /// there are); one type has labels. edges/SOURCE-RELATION-TARGET.npy (int64 or uint64 [E, 2], numbers within
-/// the types) are the edges of a relation, which are numbered in the order of the files' names. Every rank
-/// holds all of them.
+/// the types) are the edges of a relation, which are numbered in the order of the files' names.
+/// Beside them may be SOURCE-RELATION-TARGET.weight.npy ([E]) and .features.npy ([E, k], k the same for all
+/// relations that have some): edges of a relation without have the weight 1, and zeros. Every rank holds all
+/// of them.
 ///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
 /// many threads. `observe` is told the bytes of the files that have been checked. An array in
@@ -41,9 +43,9 @@ namespace partita::io {
 inline dataset load_dataset(const std::filesystem::path& dir, vertex_data wanted, const communicator& world,
                             int threads = 1, global_index vertices = 0, const comm::progress& observe = {},
                             std::optional<std::size_t> unpack_limit = {}, std::optional<task> as = {}) {
-  if (detail::has_vertex_types(dir))
-    return detail::typed_reader(dir, wanted, world, threads, observe, unpack_limit, as).read();
-  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe, unpack_limit, as).read();
+  const detail::folder_reading how{dir, wanted, world, threads, observe, unpack_limit, as};
+  return detail::has_vertex_types(dir) ? detail::typed_reader(how).read()
+                                       : detail::dataset_reader(how, vertices).read();
 }
 /// For one rank.
 inline dataset load_dataset(const std::filesystem::path& dir,

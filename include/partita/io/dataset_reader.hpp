@@ -9,15 +9,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
-#include "partita/comm/communicator.hpp"
 #include "partita/io/features.hpp"
+#include "partita/io/folder_reading.hpp"
 #include "partita/io/label_numbers.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_features.hpp"
@@ -42,30 +41,20 @@ inline std::string name_of_folder(const std::filesystem::path& dir) {
 /// Where they are left out, labels do, or the rows of an embedding.
 class dataset_reader {
  public:
-  dataset_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
-                 global_index vertices, const comm::progress& observe,
-                 std::optional<std::size_t> unpack_limit, std::optional<task> asked)
-      : dir_(dir),
-        wanted_(wanted),
-        world_(world),
-        threads_(threads),
-        observe_(observe),
-        unpack_limit_(unpack_limit),
-        asked_(asked) {
+  explicit dataset_reader(folder_reading how, global_index vertices = 0) : how_(std::move(how)) {
     data_.vertices = vertices;
   }
 
   /// The graph in the directory.
   dataset read() {
-    data_.name = name_of_folder(dir_);
+    data_.name = name_of_folder(how_.dir);
     for (const char* edges : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy"})
       bytes_ += size_of(edges);
-    const bool with_features =
-        wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
-    const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
-    if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
+    const bool with_labels = how_.trains() || (has("labels.npy") && has("split.npy"));
+    if (how_.reads_features())
+      bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
     if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
-    if (with_features) read_features();
+    if (how_.reads_features()) read_features();
     if (with_labels) {
       read_labels();
       read_split();
@@ -73,14 +62,14 @@ class dataset_reader {
     }
     if (is_one_type_) return std::move(data_);
     if (data_.vertices == 0) {
-      counted_in_ = counted_in(dir_);
-      data_.vertices = vertices_of(file(counted_in_), unpack_limit_);
+      counted_in_ = counted_in(how_.dir);
+      data_.vertices = vertices_of(file(counted_in_), how_.unpack_limit);
     }
     read_edges();
     read_edge_weights();
     read_edge_features();
     read_edge_types();
-    if (observe_) observe_(bytes_, bytes_);
+    if (how_.observe) how_.observe(bytes_, bytes_);
     return std::move(data_);
   }
 
@@ -92,17 +81,9 @@ class dataset_reader {
   }
 
  private:
-  bool trains() const {
-    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
-  }
-  std::filesystem::path file(const std::string& name) const { return dir_ / name; }
+  std::filesystem::path file(const std::string& name) const { return how_.dir / name; }
 
-  /// Whether there is anything of that name: a link that leads nowhere is no file left out.
-  bool has(const char* name) const {
-    std::error_code status;
-    return std::filesystem::symlink_status(file(name), status).type() !=
-           std::filesystem::file_type::not_found;
-  }
+  bool has(const char* name) const { return is_there(file(name)); }
 
   /// 0 if there is no such file.
   global_index size_of(const char* name) const {
@@ -117,9 +98,9 @@ class dataset_reader {
     size_ = size_of(name);
   }
   void tell(double part_of_file) {
-    if (!observe_) return;
+    if (!how_.observe) return;
     told_ = std::max(told_, before_ + static_cast<global_index>(static_cast<double>(size_) * part_of_file));
-    observe_(std::min(told_, bytes_), bytes_);
+    how_.observe(std::min(told_, bytes_), bytes_);
   }
 
   static std::string number(global_index value) { return std::to_string(value); }
@@ -132,12 +113,13 @@ class dataset_reader {
 
   void read_features() {
     const bool sparse = has("features_csr.npz");
-    if (!sparse && !has("features.npy")) fail(dir_.string(), "has neither features_csr.npz nor features.npy");
+    if (!sparse && !has("features.npy"))
+      fail(how_.dir.string(), "has neither features_csr.npz nor features.npy");
     counted_in_ = sparse ? "features_csr.npz" : "features.npy";
     begin_file(counted_in_.c_str());
     const std::string name = file(counted_in_).string();
     if (sparse) {
-      data_.vertex_features = read_csr_features(name, unpack_limit_);
+      data_.vertex_features = read_csr_features(name, how_.unpack_limit);
     } else {
       data_.vertex_features = map_features(name, "vertex");
     }
@@ -152,10 +134,10 @@ class dataset_reader {
   template <class Check>
   void check_rows(global_index count, const Check& check) {
     constexpr global_index worth_threads = 1 << 14, most_rows = 1 << 18;
-    const interval mine = comm::share_of(count, world_.rank(), world_.size());
+    const interval mine = comm::share_of(count, how_.world.rank(), how_.world.size());
     for (interval piece{mine.begin, mine.begin}; piece.end < mine.end;) {
       piece = {piece.end, std::min(mine.end, piece.end + most_rows)};
-      const int parts = piece.size() < worth_threads ? 1 : threads_;
+      const int parts = piece.size() < worth_threads ? 1 : how_.threads;
       local::run_parts(parts, [&](int part) {
         const interval rows = base::part_of(piece, part, parts);
         check(static_cast<std::size_t>(rows.begin), static_cast<std::size_t>(rows.end));
@@ -184,7 +166,7 @@ class dataset_reader {
         found |= has_negative(table, static_cast<global_index>(row), what, name);
       if (found) negative = 1;
     });
-    table.set_has_negative(world_.all_reduce(negative.load(), reduction::max) != 0);
+    table.set_has_negative(how_.world.all_reduce(negative.load(), reduction::max) != 0);
   }
 
   void read_labels() {
@@ -198,7 +180,7 @@ class dataset_reader {
     check_length(name, header.shape.front(), "labels");
     const bool is_column = header.shape.size() == 1 || header.shape[1] == 1;
     floating_ = npy_type_name(header.descr).starts_with("float");
-    data_.task = asked_.value_or(floating_ ? task::values : is_column ? task::classes : task::labels);
+    data_.task = how_.asked.value_or(floating_ ? task::values : is_column ? task::classes : task::labels);
     if (data_.task == task::classes && !is_column)
       fail(name, "expected one class for each vertex, found the shape " + shape_text(header.shape) +
                      "; labels.argmax(1) makes classes");
@@ -233,7 +215,7 @@ class dataset_reader {
     std::vector<double> all(values.size());
     for (std::size_t k = 0; k < all.size(); ++k) all[k] = values[k];
     data_.values = std::move(all);
-    if (!asked_)
+    if (!how_.asked)
       data_.notes.push_back("labels.npy holds " + npy_type_name(header.descr) +
                             ": its numbers are values to be predicted; labels.astype(int64) makes classes of "
                             "whole ones");
@@ -257,7 +239,7 @@ class dataset_reader {
         if (labels != 1) not_one = 1;
       }
     });
-    if (world_.all_reduce(not_one.load(), reduction::max) == 0 && !asked_)
+    if (how_.world.all_reduce(not_one.load(), reduction::max) == 0 && !how_.asked)
       data_.notes.push_back(
           "each row of labels.npy has one 1, and is read as the several labels that a vertex may have; "
           "labels.argmax(1) makes classes");
@@ -280,8 +262,8 @@ class dataset_reader {
         if (split.values[v] == static_cast<std::uint8_t>(split_part::train)) trained = 1;
       }
     });
-    const global_index any = world_.all_reduce(trained.load(), reduction::max);
-    if (trains() && any == 0) fail(name, "no vertex is in the training set (split 1)");
+    const global_index any = how_.world.all_reduce(trained.load(), reduction::max);
+    if (how_.trains() && any == 0) fail(name, "no vertex is in the training set (split 1)");
     data_.split = split.values;
   }
 
@@ -305,7 +287,7 @@ class dataset_reader {
       while (before < largest + 1 && !kinds.compare_exchange_weak(before, largest + 1)) {
       }
     });
-    return world_.all_reduce(kinds.load(), reduction::max);
+    return how_.world.all_reduce(kinds.load(), reduction::max);
   }
 
   void read_edges() {
@@ -329,30 +311,17 @@ class dataset_reader {
     if (!has("edge_weight.npy")) return;
     begin_file("edge_weight.npy");
     const std::string name = file("edge_weight.npy").string();
-    const npy_header header = read_npy_header(name);
-    const auto edges = static_cast<global_index>(data_.edges.size());
-    if (header.shape.size() != 1 || header.shape.front() != edges)
-      fail(name, "expected " + number(edges) + " weights, one for each row of edges.npy, found the shape " +
-                     shape_text(header.shape));
-    data_.edge_weights =
-        header.descr == "<f4" ? converted<double>(read_npy<float>(name)) : map_npy<double>(name).values;
-    check_values(data_.edge_weights, [&](std::size_t row, double weight) {
-      if (!std::isfinite(weight) || weight < 0)
-        fail(name, "the weight of row " + std::to_string(row) + " is " + std::to_string(weight) +
-                       ", expected a finite number that is not negative");
-    });
+    data_.edge_weights = map_edge_weights(name, static_cast<global_index>(data_.edges.size()), "edges.npy");
+    check_values(data_.edge_weights,
+                 [&](std::size_t row, double weight) { require_weight(name, row, weight); });
   }
 
   void read_edge_features() {
     if (!has("edge_features.npy")) return;
     begin_file("edge_features.npy");
     const std::string name = file("edge_features.npy").string();
-    feature_table& table = data_.edge_features = map_features(name, "edge");
-    if (const auto edges = static_cast<global_index>(data_.edges.size());
-        table.rows != edges || table.cols == 0)
-      fail(name, "expected a row of features for each of the " + number(edges) +
-                     " rows of edges.npy, found the shape " + shape_text({table.rows, table.cols}));
-    check_finite(table, "edge", name);
+    data_.edge_features = map_edge_features(name, static_cast<global_index>(data_.edges.size()), "edges.npy");
+    check_finite(data_.edge_features, "edge", name);
   }
 
   void read_edge_types() {
@@ -368,13 +337,7 @@ class dataset_reader {
     });
   }
 
-  std::filesystem::path dir_;
-  vertex_data wanted_;
-  communicator world_;
-  int threads_;
-  comm::progress observe_;
-  std::optional<std::size_t> unpack_limit_;
-  std::optional<task> asked_;
+  folder_reading how_;
   global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   bool is_one_type_ = false;                  ///< vertices without edges

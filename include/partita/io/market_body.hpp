@@ -9,7 +9,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <sys/mman.h>
 #include <system_error>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "partita/io/number_text.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/io/text_ranges.hpp"
+#include "partita/memory/large_pages.hpp"
 
 namespace partita::io {
 
@@ -84,11 +84,7 @@ class market_body {
   /// Asks for large pages, without which a fifth of the time goes into page faults.
   static void reserve(std::vector<triplet<T>>& entries, std::size_t count) {
     entries.reserve(count);
-    constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
-    const auto begin = reinterpret_cast<std::uintptr_t>(entries.data());
-    const std::uintptr_t first = (begin + page - 1) / page * page;
-    const std::uintptr_t last = (begin + count * sizeof(triplet<T>)) / page * page;
-    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+    memory::ask_for_large_pages(entries.data(), count * sizeof(triplet<T>));
   }
 
   std::errc take_value(const char*& at, const char* end, T& value) const {

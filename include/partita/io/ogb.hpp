@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads the node-property folders of the Open Graph Benchmark. Needs zlib. Source: Hu et al., "Open Graph
-/// Benchmark", NeurIPS (2020).
+/// Reads the node- and link-property folders of the Open Graph Benchmark. Needs zlib and POSIX. Source: Hu et
+/// al., "Open Graph Benchmark", NeurIPS (2020).
 
 #include <algorithm>
 #include <array>
@@ -21,6 +21,7 @@
 #include "partita/io/features.hpp"
 #include "partita/io/gzip.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/io/link_files.hpp"
 #include "partita/io/quote.hpp"
 
 namespace partita::io {
@@ -43,17 +44,40 @@ class ogb_reader {
       fail(dir_.string(), "has several types of vertices, which convert makes a data directory of");
     const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
     data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
+    const std::string links = links_folder();
     data_.vertices = only_number("raw/num-node-list.csv.gz");
     if (data_.vertices == 0) fail(file("raw/num-node-list.csv.gz"), "there are no vertices");
     data_.edges = edges("raw/", data_.vertices, data_.vertices);
     if (inverse == inverse_edges::added)
       for (std::size_t k = 0, count = data_.edges.size(); k < count; ++k)
         data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
-    read_edge_features(inverse);
+    read_edge_columns(inverse);
     read_features("raw/");
+    if (!links.empty()) {
+      data_.task = task::links;
+      return std::move(data_);
+    }
     read_labels("raw/");
     read_split(split_folder());
     return std::move(data_);
+  }
+
+  /// The folder of links, which is where their split is, or "" where vertices have labels. Throws input_error
+  /// for links that nobody has exported.
+  std::string links_folder() const {
+    if (has("raw/node-label.csv.gz") || !has("split")) return "";
+    const std::string folder = split_folder();
+    bool found = false;
+    for (const std::string part : {"valid", "test"}) {
+      const std::string links = "links_" + part + ".npy", packed = folder + part + ".pt";
+      if (has(packed) && !has(folder + links))
+        fail(file(packed),
+             "is an archive of PyTorch, which is not read; the lines of Python in "
+             "docs/links.md, OGB's links, make " +
+                 links + " of it");
+      found |= has(folder + links);
+    }
+    return found ? folder : "";
   }
 
   /// The vertices of one type of several, which may have no features, or no labels and no split.
@@ -90,6 +114,11 @@ class ogb_reader {
     return found;
   }
 
+  /// Those of the edges in `folder`; nothing where it has none.
+  feature_table edge_features(const std::string& folder, global_index count) const {
+    return features(folder + "edge-feat.csv.gz", count, "edge");
+  }
+
   std::string file(const std::string& name) const { return (dir_ / name).string(); }
 
  private:
@@ -112,12 +141,45 @@ class ogb_reader {
       fail(name, "expected " + std::to_string(expected) + " rows, found " + std::to_string(found));
   }
 
+  bool has(const std::string& name) const {
+    std::error_code status;
+    return std::filesystem::exists(dir_ / name, status);
+  }
+
+  /// A number for each edge, of which none is negative; nothing where there is no such file.
+  template <class T>
+  array<T> edge_column(const std::string& which, global_index count) const {
+    const std::string name = file(which);
+    if (!has(which)) return {};
+    auto values = table<T>(name);
+    check_rows(name, values.rows, count);
+    if (values.cols != 1) fail(name, "expected one number in each row, found " + std::to_string(values.cols));
+    for (std::size_t e = 0; e < values.values.size(); ++e)
+      if (const T value = values.values[e]; !(value >= 0 && value <= std::numeric_limits<T>::max()))
+        fail(name, "row " + std::to_string(e) + " is " + std::to_string(value) +
+                       ", expected a finite number that is not negative");
+    return std::move(values.values);
+  }
+
   /// Both ways the same.
-  void read_edge_features(inverse_edges inverse) {
+  void read_edge_columns(inverse_edges inverse) {
     const auto all = static_cast<global_index>(data_.edges.size()),
                count = inverse == inverse_edges::added ? all / 2 : all;
-    data_.edge_features = features("raw/edge-feat.csv.gz", count, "edge");
-    if (data_.edge_features.rows == 0 || inverse == inverse_edges::omitted) return;
+    data_.edge_features = edge_features("raw/", count);
+    data_.edge_weights = edge_column<double>("raw/edge_weight.csv.gz", count);
+    data_.edge_types = edge_column<std::int64_t>("raw/edge_reltype.csv.gz", count);
+    if (!data_.edge_types.empty()) data_.relations = 1 + std::ranges::max(data_.edge_types);
+    if (data_.relations > count)
+      fail(file("raw/edge_reltype.csv.gz"),
+           "has the type " + std::to_string(data_.relations - 1) + " of " + std::to_string(count) + " edges");
+    if (inverse == inverse_edges::omitted) return;
+    const auto twice = [](auto& values) {
+      const auto once = values;
+      values.edit().insert(values.edit().end(), once.begin(), once.end());
+    };
+    twice(data_.edge_weights);
+    twice(data_.edge_types);
+    if (data_.edge_features.rows == 0) return;
     std::vector<global_index> both(data_.edges.size());
     for (std::size_t k = 0; k < both.size(); ++k) both[k] = static_cast<global_index>(k) % count;
     data_.edge_features = data_.edge_features.rows_at(both);
@@ -126,8 +188,7 @@ class ogb_reader {
   /// A row for each `what`; nothing where there is no such file.
   feature_table features(const std::string& which, global_index count, const char* what) const {
     const std::string name = file(which);
-    std::error_code status;
-    if (!std::filesystem::exists(name, status)) return {};
+    if (!has(which)) return {};
     auto values = table<float>(name);
     check_rows(name, values.rows, count);
     const auto bad = std::ranges::find_if_not(values.values, [](float v) { return std::isfinite(v); });
@@ -211,16 +272,27 @@ class ogb_reader {
 
 /// The graph in an OGB folder of one homogeneous graph, in raw/: edge.csv.gz (source and target),
 /// num-node-list.csv.gz, num-edge-list.csv.gz, node-label.csv.gz (one column, nan for none, or several of 0
-/// and 1) and, optionally, node-feat.csv.gz and edge-feat.csv.gz, a row for each edge; and in the only folder
-/// of split/ train.csv.gz, valid.csv.gz and test.csv.gz, the numbers of vertices. Edges are directed as in
-/// the file; the inverse ones of undirected graphs follow them where `inverse` says so, with the same
-/// features. Each of `threads` threads parses a range of a file's lines. Each file may have `unpack_limit`
-/// bytes of text, or as many as most_unpacked says. Local. Throws input_error naming the file, and the line
-/// or row if one is to blame, when a file is missing, damaged or malformed, when the sizes of two disagree,
-/// and for values that cannot be trained on.
+/// and 1) and, optionally, node-feat.csv.gz, and for each edge a row of edge-feat.csv.gz, a weight in
+/// edge_weight.csv.gz and a type in edge_reltype.csv.gz; and in the only folder of split/ train.csv.gz,
+/// valid.csv.gz and test.csv.gz, the numbers of vertices. A folder of links has no labels, and its split is
+/// for load_ogb_links to read. Edges are directed as in the file; the inverse ones of undirected graphs
+/// follow them where `inverse` says so, with the same features, weights and types. Each of `threads` threads
+/// parses a range of a file's lines. Each file may have `unpack_limit` bytes of text, or as many as
+/// most_unpacked says. Local. Throws input_error naming the file, and the line or row if one is to blame,
+/// when a file is missing, damaged or malformed, when the sizes of two disagree, and for values that cannot
+/// be trained on.
 inline dataset load_ogb(const std::filesystem::path& dir, inverse_edges inverse = inverse_edges::omitted,
                         int threads = 1, std::optional<std::size_t> unpack_limit = {}) {
   return detail::ogb_reader(dir, threads, unpack_limit).read(inverse);
+}
+
+/// The validation and test links of an OGB folder of links, and their negatives: what read_links finds in the
+/// only folder of split/; its edges are those for training. Nothing where vertices have labels. Local. Throws
+/// input_error as read_links does, and where there are links in valid.pt or test.pt, which PyTorch alone
+/// reads, and not in links_valid.npy or links_test.npy.
+inline std::optional<given_links> load_ogb_links(const std::filesystem::path& dir, global_index vertices) {
+  const std::string folder = detail::ogb_reader(dir, 1, {}).links_folder();
+  return folder.empty() ? std::nullopt : read_links(dir / folder, vertices);
 }
 
 }  // namespace partita::io

@@ -52,12 +52,18 @@ class ogb_types {
   dataset vertices(const type& of) const { return reader().read_type(of.name, of.vertices); }
   /// The edges of a relation, with numbers within their types.
   array<edge> edges(const relation& of) const {
-    const type &source = types_[of.source], &target = types_[of.target];
-    return reader().edges("raw/relations/" + source.name + "___" + of.name + "___" + target.name + '/',
-                          source.vertices, target.vertices);
+    return reader().edges(folder_of(of), types_[of.source].vertices, types_[of.target].vertices);
+  }
+  /// The features of its `count` edges; 0 x 0 where they have none.
+  feature_table edge_features(const relation& of, global_index count) const {
+    return reader().edge_features(folder_of(of), count);
   }
 
  private:
+  std::string folder_of(const relation& of) const {
+    return "raw/relations/" + types_[of.source].name + "___" + of.name + "___" + types_[of.target].name + '/';
+  }
+
   detail::ogb_reader reader() const { return {dir_, threads_, unpack_limit_}; }
 
   /// The words between the commas of the lines.

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -17,9 +16,9 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
-#include "partita/comm/communicator.hpp"
 #include "partita/io/dataset_reader.hpp"
 #include "partita/io/features.hpp"
+#include "partita/io/folder_reading.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"
@@ -106,59 +105,128 @@ inline feature_table block_diagonal(std::span<const feature_table> tables,
                    : block_diagonal<float>(tables, types, entries);
 }
 
+/// Weights and features of the edges of all relations, one relation after the other. Those of edges in
+/// NAME.npy are in NAME.weight.npy and NAME.features.npy.
+class relation_columns {
+ public:
+  /// Of `files` in the folder, those of edges. Throws input_error for a column without them.
+  static std::vector<std::string> files_of_edges(const std::filesystem::path& dir,
+                                                 const std::vector<std::string>& files) {
+    std::vector<std::string> edges;
+    for (const std::string& file : files) {
+      const std::filesystem::path stem = std::filesystem::path(file).stem();
+      const bool is_column = stem.extension() == ".weight" || stem.extension() == ".features";
+      if (!is_column) edges.push_back(file);
+      if (const std::string needed = stem.stem().string() + ".npy";
+          is_column && !std::ranges::binary_search(files, needed))
+        fail((dir / file).string(), "needs " + needed);
+    }
+    return edges;
+  }
+
+  /// Those of the `count` edges in the file `edges`. Returns what else was read.
+  std::vector<std::filesystem::path> add(const std::filesystem::path& edges, global_index count) {
+    const std::string rows = edges.filename().string();
+    const std::filesystem::path stem = edges.parent_path() / edges.stem();
+    std::vector<std::filesystem::path> read;
+    if (const std::string name = stem.string() + ".weight.npy"; is_there(name)) {
+      const array<double> more = map_edge_weights(name, count, rows);
+      for (std::size_t row = 0; row < more.size(); ++row) require_weight(name, row, more[row]);
+      weights_.resize(static_cast<std::size_t>(edges_), 1);
+      weights_.insert(weights_.end(), more.begin(), more.end());
+      read.push_back(name);
+    }
+    if (const std::string name = stem.string() + ".features.npy"; is_there(name)) {
+      add_features(name, map_edge_features(name, count, rows));
+      read.push_back(name);
+    }
+    edges_ += count;
+    return read;
+  }
+
+  /// Gives them to `data`, all of whose edges have come.
+  void give_to(dataset& data) {
+    if (!weights_.empty()) weights_.resize(static_cast<std::size_t>(edges_), 1);
+    data.edge_weights = std::move(weights_);
+    if (!features_.empty()) data.edge_features = is_double_ ? stacked<double>() : stacked<float>();
+  }
+
+ private:
+  struct features_from {
+    global_index first;  ///< edge
+    feature_table table;
+  };
+
+  void add_features(const std::string& name, feature_table table) {
+    for (global_index row = 0; row < table.rows; ++row) has_negative(table, row, "edge", name);
+    if (features_.empty()) first_file_ = std::filesystem::path(name).filename().string();
+    if (!features_.empty() && table.cols != features_.front().table.cols)
+      fail(name, "expected " + std::to_string(features_.front().table.cols) + " features of an edge, as " +
+                     first_file_ + " has, found the shape " + shape_text({table.rows, table.cols}));
+    is_double_ |= read_npy_header(name).descr == "<f8";
+    features_.push_back({edges_, std::move(table)});
+  }
+
+  template <class T>
+  feature_table stacked() const {
+    const global_index k = features_.front().table.cols;
+    std::vector<T> all(static_cast<std::size_t>(edges_ * k));
+    for (const auto& [first, table] : features_) {
+      for (global_index row = 0; row < table.rows; ++row)
+        table.fill_row(row, std::span(all).subspan(static_cast<std::size_t>((first + row) * k),
+                                                   static_cast<std::size_t>(k)));
+      table.forget();
+    }
+    return {edges_, k, std::move(all)};
+  }
+
+  global_index edges_ = 0;
+  std::vector<double> weights_;  ///< of the first edges; the others have 1
+  std::vector<features_from> features_;
+  std::string first_file_;  ///< of features
+  bool is_double_ = false;  ///< features
+};
+
 /// Reads and validates the files of a directory with vertices/ and edges/.
 class typed_reader {
  public:
-  typed_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
-               const comm::progress& observe, std::optional<std::size_t> unpack_limit,
-               std::optional<task> asked)
-      : dir_(dir),
-        wanted_(wanted),
-        world_(world),
-        threads_(threads),
-        observe_(observe),
-        unpack_limit_(unpack_limit),
-        asked_(asked) {}
+  explicit typed_reader(folder_reading how) : how_(std::move(how)) {}
 
   dataset read() {
-    data_.name = name_of_folder(dir_);
+    data_.name = name_of_folder(how_.dir);
     for (const char* name : {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy",
                              "features.npy", "features_csr.npz", "labels.npy", "split.npy"})
-      if (std::filesystem::exists(dir_ / name))
-        fail((dir_ / name).string(),
+      if (std::filesystem::exists(how_.dir / name))
+        fail((how_.dir / name).string(),
              "is beside vertices, whose edges are in edges/, and what else there is in vertices/TYPE/");
-    const std::vector<std::string> types = names_in(dir_ / "vertices", true);
-    relations_ = names_in(dir_ / "edges", false);
-    if (types.empty()) fail((dir_ / "vertices").string(), "has no folder for a type of vertices");
-    if (relations_.empty()) fail((dir_ / "edges").string(), "has no SOURCE-RELATION-TARGET.npy");
+    const std::vector<std::string> types = names_in(how_.dir / "vertices", true);
+    relations_ = relation_columns::files_of_edges(how_.dir / "edges", names_in(how_.dir / "edges", false));
+    if (types.empty()) fail((how_.dir / "vertices").string(), "has no folder for a type of vertices");
+    if (relations_.empty()) fail((how_.dir / "edges").string(), "has no SOURCE-RELATION-TARGET.npy");
     for (const std::string& name : types) count_vertices(name);
     std::vector<feature_table> tables;
     for (const vertex_type& type : std::vector(data_.vertex_types)) tables.push_back(read_vertices(type));
-    if (labelled_.empty() && trains()) fail((dir_ / "vertices").string(), "has no labels.npy in any type");
-    if (reads_features()) {
+    if (labelled_.empty() && how_.trains())
+      fail((how_.dir / "vertices").string(), "has no labels.npy in any type");
+    if (how_.reads_features()) {
       data_.features = set_columns(tables);
       data_.vertex_features = block_diagonal(tables, data_.vertex_types);
     }
     tables.clear();
     for (const std::string& name : relations_) read_relation(name);
+    columns_.give_to(data_);
     add_note();
     return std::move(data_);
   }
 
  private:
-  bool trains() const {
-    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
-  }
-  bool reads_features() const {
-    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
-  }
-  std::filesystem::path folder(const std::string& type) const { return dir_ / "vertices" / type; }
+  std::filesystem::path folder(const std::string& type) const { return how_.dir / "vertices" / type; }
 
   void count_vertices(const std::string& type) {
     const std::filesystem::path counted = folder(type) / counted_in(folder(type)),
                                 count_file = folder(type) / "count.npy";
-    const global_index count = vertices_of(counted, unpack_limit_);
-    if (std::filesystem::exists(count_file) && vertices_of(count_file, unpack_limit_) != count)
+    const global_index count = vertices_of(counted, how_.unpack_limit);
+    if (std::filesystem::exists(count_file) && vertices_of(count_file, how_.unpack_limit) != count)
       fail(count_file.string(), "says another number of vertices than the " + std::to_string(count) +
                                     " rows of " + counted.filename().string());
     data_.vertex_types.push_back({type, {data_.vertices, data_.vertices + count}, {}});
@@ -170,14 +238,15 @@ class typed_reader {
     const std::filesystem::path dir = folder(type.name);
     const std::string counted = counted_in(dir);
     const bool labels = std::filesystem::exists(dir / "labels.npy");
-    const bool features = reads_features() && counted != "count.npy";
+    const bool features = how_.reads_features() && counted != "count.npy";
     if (!labels && std::filesystem::exists(dir / "split.npy"))
       fail((dir / "split.npy").string(), "is of a type without labels.npy");
     const vertex_data parts =
-        features ? (labels && trains() ? vertex_data::features_and_labels : vertex_data::features)
-                 : (labels && trains() ? vertex_data::labels : vertex_data::edges);
-    dataset_reader reader(dir, parts, world_, threads_, type.rows.size(), {}, unpack_limit_, asked_);
-    dataset mine = reader.read_type(counted);
+        features ? (labels && how_.trains() ? vertex_data::features_and_labels : vertex_data::features)
+                 : (labels && how_.trains() ? vertex_data::labels : vertex_data::edges);
+    dataset mine = dataset_reader({dir, parts, how_.world, how_.threads, {}, how_.unpack_limit, how_.asked},
+                                  type.rows.size())
+                       .read_type(counted);
     if (!mine.split.empty()) take_labels(mine, type);
     tell(dir);
     return std::move(mine.vertex_features);
@@ -214,7 +283,7 @@ class typed_reader {
   }
 
   void read_relation(const std::string& file) {
-    const std::filesystem::path path = dir_ / "edges" / file;
+    const std::filesystem::path path = how_.dir / "edges" / file;
     const std::string name = path.stem().string();
     const relation_ends ends = ends_of(name, data_.vertex_types, path.string());
     const mapped_array<std::int64_t> table = map_npy<std::int64_t>(path);
@@ -239,6 +308,7 @@ class typed_reader {
     data_.relation_names.push_back(name);
     table.values.forget();
     tell(path);
+    for (const auto& column : columns_.add(path, table.shape[0])) tell(column);
   }
 
   static global_index bytes_in(const std::filesystem::path& path) {
@@ -253,9 +323,9 @@ class typed_reader {
   }
   /// What is in this file, or in the files of this folder, has been read.
   void tell(const std::filesystem::path& path) {
-    if (!observe_) return;
+    if (!how_.observe) return;
     done_ += bytes_in(path);
-    observe_(done_, std::max(done_, bytes_in(dir_ / "vertices") + bytes_in(dir_ / "edges")));
+    how_.observe(done_, std::max(done_, bytes_in(how_.dir / "vertices") + bytes_in(how_.dir / "edges")));
   }
 
   /// Whose rows are which, and which relation has which number.
@@ -269,16 +339,11 @@ class typed_reader {
     data_.notes.push_back("vertices are " + rows + "; relations are " + relations);
   }
 
-  std::filesystem::path dir_;
-  vertex_data wanted_;
-  communicator world_;
-  int threads_;
-  comm::progress observe_;
-  std::optional<std::size_t> unpack_limit_;
-  std::optional<task> asked_;
-  global_index done_ = 0;  ///< bytes
-  std::string labelled_;   ///< the type that has labels
-  std::vector<std::string> relations_;
+  folder_reading how_;
+  global_index done_ = 0;               ///< bytes
+  std::string labelled_;                ///< the type that has labels
+  std::vector<std::string> relations_;  ///< files
+  relation_columns columns_;
   dataset data_;
 };
 
