@@ -106,6 +106,8 @@ struct run {
       m.ledger().clear();
       plan.backward(x, y, &e, dz, dx, dy, &de, &parameters, &dp);
       same(heard(m), plan.predicted_backward(), "backward");
+      if (m.reproducible() && *how == message_reduction::sum)
+        check_wanted_gradients(plan, x, e, dz, parameters);
       now.z = collect(z);
     } else {
       algebra::message_scores_plan plan(a, x, f, {.heads = 2, .edge_columns = 3});

@@ -54,8 +54,8 @@ void check_on(const host_mesh& m, const policy& p, const F& f, const serial_mess
     same(heard(m), plan.predicted_forward(), "forward");
     m.ledger().clear();
     if (part)
-      plan.backward_part(x, x, has_values ? &e : nullptr, ds, dx, dx, has_values ? &de : nullptr, &parameters,
-                         &dp);
+      plan.backward_part(x, x, has_values ? &e : nullptr, ds, &dx, &dx, has_values ? &de : nullptr,
+                         &parameters, &dp);
     else
       plan.backward(x, x, has_values ? &e : nullptr, ds, dx, dx, has_values ? &de : nullptr, &parameters,
                     &dp);
@@ -88,6 +88,21 @@ TEST_CASE("scores of a user's function, with gradients as by differences and wor
   check_everywhere(biased, {.heads = 2, .score_heads = 2});
   check_everywhere(biased, {.heads = 0, .score_heads = 6});
   check_everywhere(bent, {.heads = 3, .score_heads = 1});
+}
+
+TEST_CASE("gradients of scores that are not wanted are neither computed nor sent") {
+  const auto f = algebra::with_parameters<1>(attentive);
+  const auto graph = edges_of_messages();
+  on_usual_meshes(std::array{1, 2, 3, 6, 8, 9, 16}, [&](const host_mesh& m, const policy& p) {
+    const auto a = distribute(m, p.sparse, {vertices, vertices}, share(graph, m));
+    const auto x = generate<double>(m, p.dense, {vertices, width}, field(0));
+    const auto parameters = generate<replicated, double>(m, {1, width}, field(3));
+    host_edges e(a, 6), ds(a, 2);
+    fill_edges(e, edge_entry);
+    fill_edges(ds, score_slope);
+    message_scores_plan plan(a, x, f, {.heads = 2, .edge_columns = 6});
+    check_wanted_gradients(plan, x, e, ds, parameters);
+  });
 }
 
 TEST_CASE("scores on tiles in parts, by several threads, and in far memory") {

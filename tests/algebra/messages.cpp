@@ -65,8 +65,8 @@ void check_on(const host_mesh& m, const policy& p, const F& f, const serial_mess
     same(heard(m), plan.predicted_forward(), "forward");
     m.ledger().clear();
     if (part)
-      plan.backward_part(x, x, has_values ? &e : nullptr, dz, dx, dx, has_values ? &de : nullptr, &parameters,
-                         &dp);
+      plan.backward_part(x, x, has_values ? &e : nullptr, dz, &dx, &dx, has_values ? &de : nullptr,
+                         &parameters, &dp);
     else
       plan.backward(x, x, has_values ? &e : nullptr, dz, dx, dx, has_values ? &de : nullptr, &parameters,
                     &dp);
@@ -195,6 +195,21 @@ TEST_CASE("e x_u is the product with an edge matrix, and has its gradients") {
   });
 }
 
+TEST_CASE("gradients that are not wanted are neither computed nor sent, and others keep their bits") {
+  const auto f = algebra::with_parameters<2>(attentive);
+  const auto graph = edges_of_messages();
+  for (const auto rows : {row_exchange::full, row_exchange::sparsity_aware})
+    on_usual_meshes(std::array{1, 2, 3, 6, 8, 9, 16}, [&](const host_mesh& m, const policy& p) {
+      const auto a = distribute(m, p.sparse, {vertices, vertices}, share(graph, m));
+      const auto x = generate<double>(m, p.dense, {vertices, width}, field(0));
+      const auto parameters = generate<replicated, double>(m, {2, width}, field(3));
+      host_edges e(a, 3);
+      fill_edges(e, edge_entry);
+      message_plan plan(a, x, f, {.heads = 3, .rows = rows});
+      check_wanted_gradients(plan, x, e, x, parameters);
+    });
+}
+
 TEST_CASE("by rows, rows that are needed come in both directions, and sums for them go back") {
   const auto graph = edges_of_messages();
   for (const int ranks : {2, 3, 4, 6, 9, 16})
@@ -212,6 +227,7 @@ TEST_CASE("by rows, rows that are needed come in both directions, and sums for t
       }
       CHECK(plan.predicted_forward().words == std::ssize(needed) * width);
       CHECK(plan.predicted_backward(false).words == (std::ssize(needed) + std::ssize(coming)) * width);
+      CHECK(plan.predicted_backward_part({.sources = false}).words == std::ssize(needed) * width);
     });
 }
 

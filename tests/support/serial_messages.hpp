@@ -2,6 +2,8 @@
 #pragma once
 // Messages of a function, entry by entry, and their gradients by differences.
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -135,6 +137,40 @@ expected_messages expected_of(const F& f, serial_messages c) {
   list(c.differences(f, &serial_messages::values), c.heads, all.dvalues);
   if (c.score_heads > 0) list(all.z, c.score_heads, all.scores);
   return all;
+}
+
+/// Checks that each gradient of a plan of messages has the same bits whichever others are wanted beside it,
+/// that those which are not wanted are untouched, and that words are as predicted.
+template <class T>
+void check_wanted_gradients(auto& plan, const partita::dense<T, partita::dynamic_layout, partita::host>& x,
+                            const partita::edge_matrix<T, partita::host>& e, const auto& slopes,
+                            const partita::dense<T, partita::replicated, partita::host>& parameters) {
+  const host_mesh& m = x.mesh();
+  auto dsources = copy(x), dtargets = copy(x);
+  auto dp = copy(parameters);
+  partita::edge_matrix<T, partita::host> de(e.pattern(), e.heads());
+  const auto of = [&](int subset) {
+    const partita::algebra::wanted_gradients wants{(subset & 1) != 0, (subset & 2) != 0, (subset & 4) != 0,
+                                                   (subset & 8) != 0};
+    fill(dsources, T(0));
+    fill(dtargets, T(0));
+    fill(dp, T(0));
+    std::ranges::fill(de.values(), T(0));
+    m.ledger().clear();
+    plan.backward_part(x, x, &e, slopes, wants.sources ? &dsources : nullptr,
+                       wants.targets ? &dtargets : nullptr, wants.edges ? &de : nullptr, &parameters,
+                       wants.parameters ? &dp : nullptr);
+    same(heard(m), plan.predicted_backward_part(wants), "the gradients that are wanted");
+    const auto values = [](const auto& y) { return std::vector<T>(y.values().begin(), y.values().end()); };
+    return std::array{values(dsources), values(dtargets), values(std::as_const(de)), values(dp)};
+  };
+  const auto expected = of(15);
+  for (const int subset : {1, 4, 8, 12, 13, 14}) {
+    const auto found = of(subset);
+    for (std::size_t k = 0; k < found.size(); ++k)
+      CHECK((subset >> k & 1 ? found[k] == expected[k]
+                             : std::ranges::count(found[k], T(0)) == std::ssize(found[k])));
+  }
 }
 
 }  // namespace test_support

@@ -14,7 +14,14 @@
 #include "partita/algebra/tile_rows.hpp"
 #include "partita/local/chunked_messages.hpp"
 
-namespace partita::algebra::detail {
+namespace partita::algebra {
+
+/// Of which operands of messages the gradients are wanted.
+struct wanted_gradients {
+  bool sources = true, targets = true, edges = true, parameters = true;
+};
+
+namespace detail {
 
 /// The stages of messages of `Function` over a pattern, see message_plan.
 template <class T, class Device, class Function>
@@ -30,12 +37,17 @@ class message_core {
     const edges* e;
     const parameters* p;
   };
-  /// Where its gradients go; pointers may be null. `sums`: dp is given the sum over all ranks.
+  /// Where its gradients go, those that are wanted. `sums`: dp is given the sum over all ranks.
   struct gradients {
-    matrix_view<T> sources, targets;
+    std::optional<matrix_view<T>> sources, targets;
     edges* e;
     parameters* p;
     bool sums;
+
+    template <class X>
+    static std::optional<matrix_view<T>> to(X* x) {
+      return x == nullptr ? std::nullopt : std::optional<matrix_view<T>>(x->local());
+    }
   };
 
   message_core(const sparse<T, dynamic_layout, Device>& pattern, layout l, const blocking& features,
@@ -78,10 +90,10 @@ class message_core {
     parameters_.require(p);
   }
   template <class X, class Y>
-  void require_gradients(const edges* e, const X& dsources, const Y& dtargets, const edges* de,
+  void require_gradients(const edges* e, const X* dsources, const Y* dtargets, const edges* de,
                          const parameters* dp) const {
-    go_->require(dsources, pattern().col_blocking());
-    if (reads_targets) go_->require(dtargets, pattern().row_blocking());
+    if (dsources != nullptr) go_->require(*dsources, pattern().col_blocking());
+    if (reads_targets && dtargets != nullptr) go_->require(*dtargets, pattern().row_blocking());
     if (dp != nullptr) parameters_.require(dp);
     if (de == nullptr) return;
     go_->require(*de);
@@ -134,31 +146,34 @@ class message_core {
         reads_targets && has_rows ? targets_(x.targets) : matrix_view<const T>();
     const matrix_view<const T> p = parameters_.columns(x.p);
     auto& go = go_->stages();
-    matrix_view<T> of_targets;
-    if (reads_targets) {
+    std::optional<matrix_view<T>> of_sources, of_targets;
+    if (to.sources) of_sources = go.begin(source_gradient_.local());
+    if (reads_targets && to.targets) {
       of_targets = come_->stages().begin(target_gradient_.local());
-      local::chunked::fill(queue(), T(0), of_targets);
+      local::chunked::fill(queue(), T(0), *of_targets);
     }
     if (to.e != nullptr && along_slices().rank() > 0)  // the others add theirs to what the first one has
       clear(queue(), to.e->values());
     const matrix_view<T> of_parameters = parameters_.begin();
     rows_->start(x.sources);
     std::size_t number = 0;
-    go.for_stages(travels, go.begin(source_gradient_.local()), 0,
+    go.for_stages(travels, of_sources, 0,
                   [&](std::size_t t, const local::csr_slice<T>& part, auto rows, T beta, auto out) {
                     const local::message_operands<T> of =
                         of_part(part, x.e, (*rows_)(t), has_rows ? part.rows_of(targets) : rows, p);
                     const local::message_gradient<T> g = gradient(t, part, rows);
                     add_row_gradients(number, part, of, g, of_targets, to, of_parameters);
-                    local::chunked::message_source_gradients(go.queue(), go_->passes(), number++,
-                                                             part.entries, f_, of, g, beta, out);
+                    if (of_sources)
+                      local::chunked::message_source_gradients(go.queue(), go_->passes(), number,
+                                                               part.entries, f_, of, g, beta, out);
+                    ++number;
                   });
-    go.finish(source_gradient_.local());
-    if (reads_targets) come_->stages().finish(target_gradient_.local());
+    if (of_sources) go.finish(source_gradient_.local());
+    if (of_targets) come_->stages().finish(target_gradient_.local());
     if (to.e != nullptr && along_slices().size() > 1) along_slices().all_reduce(to.e->values());
     if (to.p != nullptr) parameters_.finish(*to.p, to.sums);
-    add(source_gradient_, to.sources);
-    if (reads_targets) add(target_gradient_, to.targets);
+    if (of_sources) add(source_gradient_, *to.sources);
+    if (of_targets) add(target_gradient_, *to.targets);
   }
 
   traffic predicted_stages() const {
@@ -170,19 +185,22 @@ class message_core {
     const traffic all = plan.predicted(), stages = plan.predicted_stages();
     return {all.words - stages.words, all.messages - stages.messages};
   }
-  traffic predicted_backward(bool has_rows, bool of_edges, bool of_parameters) const {
+  traffic predicted_backward(bool has_rows, const wanted_gradients& of) const {
     if (exact_) {
-      traffic all =
-          rows_->predicted() + exact_->predicted_begin(3 + parameters_.rows()) + exact_->predicted_columns();
+      traffic all = rows_->predicted() + exact_->predicted_begin(3 + parameters_.rows());
+      if (of.sources) all += exact_->predicted_columns();
       if (has_rows) all += gradient_rows_->predicted();
-      if (reads_targets) all += targets_.predicted() + exact_->predicted_rows();
-      if (of_edges) all += exact_->predicted_heads(come_->heads());
-      return of_parameters ? all + exact_->predicted_parameters(parameters_.elements()) : all;
+      if (reads_targets) all += targets_.predicted();
+      if (reads_targets && of.targets) all += exact_->predicted_rows();
+      if (of.edges) all += exact_->predicted_heads(come_->heads());
+      return of.parameters ? all + exact_->predicted_parameters(parameters_.elements()) : all;
     }
-    traffic all = go_->stages().plan().predicted() + rows_->predicted();
-    if (reads_targets) all += predicted_row_sums() + (has_rows ? targets_.predicted() : traffic());
-    if (of_edges) all += predicted_head_sums(come_->heads());
-    return of_parameters ? all + parameters_.predicted() : all;
+    const auto& go = go_->stages();
+    traffic all = rows_->predicted() + (of.sources ? go.plan().predicted() : go.predicted_change());
+    if (reads_targets && has_rows) all += targets_.predicted();
+    if (reads_targets && of.targets) all += predicted_row_sums();
+    if (of.edges) all += predicted_head_sums(come_->heads());
+    return of.parameters ? all + parameters_.predicted() : all;
   }
   /// The sums of values of entries over the ranks that have columns of the same head.
   traffic predicted_head_sums(local_index heads) const {
@@ -235,8 +253,8 @@ class message_core {
     }
     const auto f = exact_function();
     exact_->begin(parts_, f, true);
-    exact_->add_columns(parts_, f, to.sources);
-    if (reads_targets) exact_->add_rows(parts_, f, outputs::target, to.targets);
+    if (to.sources) exact_->add_columns(parts_, f, *to.sources);
+    if (reads_targets && to.targets) exact_->add_rows(parts_, f, outputs::target, *to.targets);
     if (to.e != nullptr) exact_->add_heads(parts_, f, outputs::edge, come_->slice(*to.e), to.e->values());
     if (to.p == nullptr) return;
     exact_->add_parameters(parts_, f, parameters_.all_sums());
@@ -244,12 +262,13 @@ class message_core {
   }
   void add_row_gradients(std::size_t number, const local::csr_slice<T>& part,
                          const local::message_operands<T>& of, const local::message_gradient<T>& g,
-                         matrix_view<T> of_targets, const gradients& to, matrix_view<T> of_parameters) {
-    if (!reads_targets && to.e == nullptr && to.p == nullptr) return;
+                         const std::optional<matrix_view<T>>& of_targets, const gradients& to,
+                         matrix_view<T> of_parameters) {
+    if (!of_targets && to.e == nullptr && to.p == nullptr) return;
     const matrix_view<T> none{nullptr, part.entries.rows, 0, 0};
     T* const of_values = to.e == nullptr ? nullptr : part.values_in(to.e->values().data(), of.slice.heads);
     local::chunked::message_row_gradients(queue(), go_->passes(), number, part.entries, f_, of, g,
-                                          reads_targets ? part.rows_of(of_targets) : none, of_values,
+                                          of_targets ? part.rows_of(*of_targets) : none, of_values,
                                           of_parameters);
   }
   static void clear(const device_queue<Device>& q, std::span<T> x) {
@@ -289,11 +308,12 @@ class planned_messages {
   /// over all ranks, in closed form.
   traffic predicted_backward(bool of_edges = true,
                              bool of_parameters = local::parameter_count<Function>() > 0) const {
-    return core_.predicted_backward(has_rows_, of_edges, of_parameters);
+    return core_.predicted_backward(has_rows_, {.edges = of_edges, .parameters = of_parameters});
   }
   /// In one backward_part.
-  traffic predicted_backward_part(bool of_edges, bool of_parameters) const {
-    return predicted_backward(of_edges, of_parameters && core_.exact() != nullptr);
+  traffic predicted_backward_part(wanted_gradients of) const {
+    of.parameters = of.parameters && core_.exact() != nullptr;
+    return core_.predicted_backward(has_rows_, of);
   }
   /// In a forward and a backward.
   traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
@@ -313,4 +333,6 @@ class planned_messages {
   bool has_rows_;
 };
 
-}  // namespace partita::algebra::detail
+}  // namespace detail
+
+}  // namespace partita::algebra

@@ -83,13 +83,15 @@ class message_scores_plan
   void backward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
                 const edges& ds, dense<T, G, Device>& dsources, dense<T, H, Device>& dtargets, edges* de,
                 const parameters* p = nullptr, parameters* dp = nullptr) {
-    differentiate(sources, targets, e, ds, dsources, dtargets, de, p, dp, true);
+    differentiate(sources, targets, e, ds, &dsources, &dtargets, de, p, dp, true);
   }
-  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts.
-  template <layout X, layout Y, layout G, layout H>
+  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts; dsources and
+  /// dtargets may be null, too.
+  template <layout X, layout Y>
   void backward_part(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
-                     const edges& ds, dense<T, G, Device>& dsources, dense<T, H, Device>& dtargets, edges* de,
-                     const parameters* p, parameters* dp) {
+                     const edges& ds, dense<T, dynamic_layout, Device>* dsources,
+                     dense<T, dynamic_layout, Device>* dtargets, edges* de, const parameters* p,
+                     parameters* dp) {
     differentiate(sources, targets, e, ds, dsources, dtargets, de, p, dp, false);
   }
 
@@ -131,15 +133,16 @@ class message_scores_plan
     core_.exact()->add_heads(parts, f, 0, slice(s), s.values());
   }
   template <class X, class Y, class G, class H>
-  void differentiate(const X& sources, const Y& targets, const edges* e, const edges& ds, G& dsources,
-                     H& dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {
+  void differentiate(const X& sources, const Y& targets, const edges* e, const edges& ds, G* dsources,
+                     H* dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {
     core_.require(sources, targets, e, p);
     core_.come().require(targets, core_.pattern().row_blocking());
     core_.require_gradients(e, dsources, dtargets, de, dp);
     require(ds);
     core_.backward(
-        {sources.local(), targets.local(), e, p}, {dsources.local(), dtargets.local(), de, dp, sums},
-        targets.local(), false, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T>) {
+        {sources.local(), targets.local(), e, p},
+        {core::gradients::to(dsources), core::gradients::to(dtargets), de, dp, sums}, targets.local(), false,
+        [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T>) {
           const matrix_view<const T> none{nullptr, part.entries.rows, 0, 0};
           return local::message_gradient<T>{.rows = none,
                                             .weights = none,

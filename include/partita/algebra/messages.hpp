@@ -83,11 +83,11 @@ struct won_value {
 /// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
 /// of Z and, if f reads it, T to the ranks that share their rows, X's rows along row as in forward, and sums
 /// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
-/// of P's, K w elements, unless it is this rank's part; edge values otherwise never. On a reproducible mesh
-/// sums go as doubles, twice for double, after an all-reduce of the largest terms; maxima and rows as
-/// elsewhere; gradients of P are whole in both forms of backward. On devices f has a named type and a
-/// constexpr call operator. Throws shape_error for layouts that cannot be multiplied, heads that do not
-/// divide the width, and operands that do not match the plan.
+/// of P's, K w elements, unless it is this rank's part; edge values otherwise never; of a gradient that is
+/// not wanted no sums. On a reproducible mesh sums go as doubles, twice for double, after an all-reduce of
+/// the largest terms; maxima and rows as elsewhere; gradients of P are whole in both forms of backward. On
+/// devices f has a named type and a constexpr call operator. Throws shape_error for layouts that cannot be
+/// multiplied, heads that do not divide the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
@@ -170,13 +170,15 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
   void backward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
                 const dense<T, Z, Device>& dz, dense<T, G, Device>& dsources, dense<T, H, Device>& dtargets,
                 edges* de, const parameters* p = nullptr, parameters* dp = nullptr) {
-    differentiate(sources, targets, e, dz, dsources, dtargets, de, p, dp, true);
+    differentiate(sources, targets, e, dz, &dsources, &dtargets, de, p, dp, true);
   }
-  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts.
-  template <layout X, layout Y, layout Z, layout G, layout H>
+  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts; dsources and
+  /// dtargets may be null, too.
+  template <layout X, layout Y, layout Z>
   void backward_part(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
-                     const dense<T, Z, Device>& dz, dense<T, G, Device>& dsources,
-                     dense<T, H, Device>& dtargets, edges* de, const parameters* p, parameters* dp) {
+                     const dense<T, Z, Device>& dz, dense<T, dynamic_layout, Device>* dsources,
+                     dense<T, dynamic_layout, Device>* dtargets, edges* de, const parameters* p,
+                     parameters* dp) {
     differentiate(sources, targets, e, dz, dsources, dtargets, de, p, dp, false);
   }
 
@@ -305,15 +307,15 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
   }
 
   template <class X, class Y, class Z, class G, class H>
-  void differentiate(const X& sources, const Y& targets, const edges* e, const Z& dz, G& dsources,
-                     H& dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {
+  void differentiate(const X& sources, const Y& targets, const edges* e, const Z& dz, G* dsources,
+                     H* dtargets, edges* de, const parameters* p, parameters* dp, bool sums) {
     core_.require(sources, targets, e, p);
     core_.come().require(dz, core_.pattern().row_blocking());
     core_.require_gradients(e, dsources, dtargets, de, dp);
     const matrix_view<const local_index> winners = in_block(std::as_const(winners_).data());
     core_.backward({sources.local(), targets.local(), e, p},
-                   {dsources.local(), dtargets.local(), de, dp, sums}, dz.local(), true,
-                   [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+                   {core::gradients::to(dsources), core::gradients::to(dtargets), de, dp, sums}, dz.local(),
+                   true, [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
                      local::message_gradient<T> g{rows, weights_of(part), {nullptr, part.entries.rows, 0, 0}};
                      if (!chooses()) return g;
                      g.winners = part.rows_of(winners);

@@ -41,6 +41,7 @@
 /// shape.
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "partita/algebra/needed_exchange.hpp"
@@ -67,12 +68,15 @@ class product_stages {
   matrix_view<Sum> begin(matrix_view<Sum> y) { return sums_.empty() ? y : sums_.input(); }
   void finish(matrix_view<Sum> y) { sums_(y); }
   /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: where Y begins for them,
-  /// or nothing if kernels do not write it.
-  void for_stages(matrix_view<const Stored> x, matrix_view<Sum> sums, Sum beta, kernel_reference kernel);
+  /// or nothing if kernels do not write it; no sums go then.
+  void for_stages(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
+                  kernel_reference kernel);
 
   /// Whether products can be added to y in the pass that multiplies.
   bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
   const product_plan<T, Device>& plan() const { return plan_; }
+  /// What this rank receives of X on its way to the layout in which it is multiplied.
+  traffic predicted_change() const { return change_ ? change_->predicted() : traffic{}; }
   const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
 
  private:
@@ -112,14 +116,16 @@ product_stages<T, Device, Sum, Stored>::product_stages(const spmm_blocks<Device>
 }
 
 template <class T, class Device, class Sum, class Stored>
-void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored> x, matrix_view<Sum> sums,
-                                                        Sum beta, kernel_reference kernel) {
+void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored> x,
+                                                        std::optional<matrix_view<Sum>> to_sums, Sum beta,
+                                                        kernel_reference kernel) {
   if (change_) {
     const matrix_view<Stored> changed = transfer::view_of(x_.data(), change_->new_block());
     (*change_)(x, changed);
     x = changed;
   }
-  const bool sums_go = plan_.sums_go();
+  const bool sums_go = plan_.sums_go(), writes = to_sums.has_value();
+  const matrix_view<Sum> sums = to_sums.value_or(matrix_view<Sum>());
   const std::size_t blocks = plan_.groups().size(), steps = plan_.steps_of_block();
   accumulator<Sum> sum(sums, beta);
   std::size_t started = 0;
@@ -136,10 +142,8 @@ void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored
       const std::size_t n = k * steps + s.step;
       matrix_view<const Stored> rows = x;
       matrix_view<Sum> to = sums;
-      if (sums_go)
-        to = s.travels ? going_->sums(n, s.tile) : plan_.own_rows(k, sums);
-      else
-        rows = s.travels ? coming_->arrive(n, s.tile) : plan_.own_rows(k, x);
+      if (sums_go && writes) to = s.travels ? going_->sums(n, s.tile) : plan_.own_rows(k, sums);
+      if (!sums_go) rows = s.travels ? coming_->arrive(n, s.tile) : plan_.own_rows(k, x);
       if (s.travels) start_rows(n + 1);
       if (!s.multiplies) continue;
       for (const local::csr_slice<T>& part : plan_.parts(k, s)) {
@@ -151,9 +155,9 @@ void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored
           kernel(s.tile, part, rows, factor, out);
         }
       }
-      if (sums_go && s.travels) going_->leave(n, s.tile, sums);
+      if (sums_go && writes && s.travels) going_->leave(n, s.tile, sums);
     }
-    if (going_) going_->finish(k, sums);
+    if (going_ && writes) going_->finish(k, sums);
   }
 }
 

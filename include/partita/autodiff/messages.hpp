@@ -43,15 +43,6 @@ class message_node final : public node<T, Device> {
         edges_(has.edges ? &this->in(has.targets ? 2 : 1) : nullptr),
         parameters_(has.parameters ? this->from().back() : nullptr) {}
 
-  void settle() override {
-    const auto take = [](const slot& x, matrix_views<T, Device>& unwanted) {
-      if (x.needs_gradient) return;
-      unwanted.allocate(x.at);
-      fill(unwanted.any(), T(0));
-    };
-    take(this->in(), unwanted_);
-    take(*targets_, unwanted_of_targets_);
-  }
   void forward() override {
     plan_.forward(this->in().value->any(), targets_->value->any(), edges_ ? &edges_->value->edges() : nullptr,
                   Form::write(*this->to().value), parameters_ ? &parameters_->value->whole() : nullptr);
@@ -59,26 +50,26 @@ class message_node final : public node<T, Device> {
   void backward() override {
     plan_.backward_part(this->in().value->any(), targets_->value->any(),
                         edges_ ? &edges_->value->edges() : nullptr, Form::read(*this->to().gradient),
-                        sum_of(this->in(), unwanted_), sum_of(*targets_, unwanted_of_targets_),
+                        sum_of(this->in()), sum_of(*targets_),
                         needs(edges_) ? &edges_->sum().own_edges() : nullptr,
                         parameters_ ? &parameters_->value->whole() : nullptr,
                         needs(parameters_) ? &parameters_->sum().whole() : nullptr);
   }
   traffic predicted_forward() const override { return plan_.predicted_forward(); }
   traffic predicted_backward() const override {
-    return plan_.predicted_backward_part(needs(edges_), needs(parameters_));
+    return plan_.predicted_backward_part(
+        {needs(&this->in()), needs(targets_), needs(edges_), needs(parameters_)});
   }
   bool keeps_output() const override { return false; }
 
  private:
   static bool needs(const slot* x) { return x != nullptr && x->needs_gradient; }
-  static dense<T, dynamic_layout, Device>& sum_of(slot& x, matrix_views<T, Device>& unwanted) {
-    return x.needs_gradient ? x.sum().any() : unwanted.any();
+  static dense<T, dynamic_layout, Device>* sum_of(slot& x) {
+    return x.needs_gradient ? &x.sum().any() : nullptr;
   }
 
   Plan plan_;
   slot *targets_, *edges_, *parameters_;
-  matrix_views<T, Device> unwanted_, unwanted_of_targets_;  ///< gradients
 };
 
 template <class T, class Device>

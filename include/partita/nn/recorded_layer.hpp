@@ -68,6 +68,10 @@ class recorder {
     tape_->own(x);
     return tape_->constant(*x);
   }
+  /// Vectors of edges, where a layer has any.
+  std::optional<edge_variable> constant_if_any(const edge_vectors<T, Device>& e) const {
+    return e ? std::optional(constant(e)) : std::nullopt;
+  }
   const model_options& options() const { return builder_->options(); }
 
  private:

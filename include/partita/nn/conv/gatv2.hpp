@@ -23,6 +23,30 @@ struct gatv2_score {
   }
 };
 
+/// gatv2_conv on a tape, of edge vectors e, if there are any.
+template <class T, class Device, class Make>
+autodiff::variable<T, Device> gatv2(const Make& make, const sparse<T, dynamic_layout, Device>& a,
+                                    autodiff::variable<T, Device> h,
+                                    const std::optional<autodiff::edge_variable<T, Device>>& e,
+                                    global_index out, const attention_heads& heads) {
+  const global_index in = h.shape().cols, columns = heads.count * global_index{heads.width_of(out)};
+  const auto of = [&](const char* name, auto x) {
+    return redistribute(gemm(x, make.glorot(name, {in, columns})),
+                        algebra::multiplied_layout(a, vertex_rows));
+  };
+  const auto sources = of("Wl", h);
+  autodiff::message_inputs<T, Device> ends{.targets = of("Wr", first_rows(h, a.row_blocking()))};
+  if (e) ends.edges = gemm(*e, make.glorot("We", {e->columns(), columns}));
+  ends.parameters = make.glorot("a", {1, columns});
+  const auto scores = message_scores(a, sources, ends, gatv2_score{e ? 1.0 : 0.0}, {.heads = heads.count});
+  const auto alpha = make.dropout(edge_softmax(scores), make.options().dropout);
+  auto z = redistribute(spmm(alpha, sources), vertex_rows);
+  if (heads.averaged)
+    z = gemm(z, make.constant(std::make_shared<const dense<T, replicated, Device>>(
+                    head_average<T>(a.mesh(), heads.count, out))));
+  return add_row(make.filled("b", {1, out}), z);
+}
+
 }  // namespace detail
 
 /// Z_v = sum over u->v of alpha_uv H_u W_l + b per head, alpha the softmax over u of a . leaky(0.2)(H_u W_l +
@@ -38,24 +62,8 @@ recorded_layer<T, Device> gatv2_conv(const sparse<T, dynamic_layout, Device>& a,
                                      const edge_vectors<T, Device>& vectors, global_index in,
                                      global_index out, const builder<T, Device>& b,
                                      attention_heads heads = {}) {
-  const global_index columns = heads.count * global_index{heads.width_of(out)};
   return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
-    const auto of = [&](const char* name, auto x) {
-      return redistribute(gemm(x, make.glorot(name, {in, columns})),
-                          algebra::multiplied_layout(a, vertex_rows));
-    };
-    const auto sources = of("Wl", h);
-    autodiff::message_inputs<T, Device> ends{.targets = of("Wr", first_rows(h, a.row_blocking()))};
-    if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
-    ends.parameters = make.glorot("a", {1, columns});
-    const auto scores =
-        message_scores(a, sources, ends, detail::gatv2_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
-    const auto alpha = make.dropout(edge_softmax(scores), b.options().dropout);
-    auto z = redistribute(spmm(alpha, sources), vertex_rows);
-    if (heads.averaged)
-      z = gemm(z, make.constant(std::make_shared<const dense<T, replicated, Device>>(
-                      head_average<T>(b.mesh(), heads.count, out))));
-    return add_row(make.filled("b", {1, out}), z);
+    return detail::gatv2(make, a, h, make.constant_if_any(vectors), out, heads);
   });
 }
 

@@ -33,9 +33,8 @@ autodiff::variable<T, Device> gine_sum(const sparse<T, dynamic_layout, Device>& 
                       vertex_rows);
 }
 /// The same, of so many times each message; they are stored.
-template <class T, class Device>
-autodiff::variable<T, Device> weighted_gine_sum(const recorder<T, Device>& make,
-                                                const sparse<T, dynamic_layout, Device>& a,
+template <class T, class Device, class Make>
+autodiff::variable<T, Device> weighted_gine_sum(const Make& make, const sparse<T, dynamic_layout, Device>& a,
                                                 autodiff::variable<T, Device> h,
                                                 const std::optional<autodiff::edge_variable<T, Device>>& e,
                                                 const edge_vectors<T, Device>& factors) {
@@ -46,6 +45,24 @@ autodiff::variable<T, Device> weighted_gine_sum(const recorder<T, Device>& make,
   if (e) sum = sum + *e;
   const auto times = gemm(make.constant(factors), make.constant(ones));
   return autodiff::scatter_targets(autodiff::relu(sum) * times);
+}
+
+/// gine_conv on a tape, of edge vectors e, if there are any.
+template <class T, class Device, class Make>
+autodiff::variable<T, Device> gine(const Make& make, const sparse<T, dynamic_layout, Device>& a,
+                                   autodiff::variable<T, Device> h,
+                                   const std::optional<autodiff::edge_variable<T, Device>>& e,
+                                   global_index out, double epsilon,
+                                   const edge_vectors<T, Device>& factors = {}) {
+  const global_index in = h.shape().cols;
+  autodiff::message_inputs<T, Device> ends;
+  if (e) ends.edges = gemm(*e, make.glorot("We", {e->columns(), in}));
+  const auto sum = factors ? weighted_gine_sum(make, a, h, ends.edges, factors) : gine_sum(a, h, ends);
+  const auto s = (1 + epsilon) * first_rows(h, a.row_blocking()) + sum;
+  const auto weighted = gemm(s, make.glorot("Wa", {in, out}));
+  const auto inner = autodiff::relu(add_row(make.filled("ba", {1, out}), weighted));
+  const auto last = gemm(inner, make.glorot("Wb", {out, out}));
+  return add_row(make.filled("bb", {1, out}), last);
 }
 
 }  // namespace detail
@@ -63,15 +80,7 @@ recorded_layer<T, Device> gine_conv(const sparse<T, dynamic_layout, Device>& a,
                                     double epsilon, const builder<T, Device>& b,
                                     const edge_vectors<T, Device>& factors = {}) {
   return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
-    autodiff::message_inputs<T, Device> ends;
-    if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), in}));
-    const auto sum =
-        factors ? detail::weighted_gine_sum(make, a, h, ends.edges, factors) : detail::gine_sum(a, h, ends);
-    const auto s = (1 + epsilon) * first_rows(h, a.row_blocking()) + sum;
-    const auto weighted = gemm(s, make.glorot("Wa", {in, out}));
-    const auto inner = autodiff::relu(add_row(make.filled("ba", {1, out}), weighted));
-    const auto last = gemm(inner, make.glorot("Wb", {out, out}));
-    return add_row(make.filled("bb", {1, out}), last);
+    return detail::gine(make, a, h, make.constant_if_any(vectors), out, epsilon, factors);
   });
 }
 

@@ -77,6 +77,25 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
   return at;
 }
 
+namespace detail {
+
+/// mesh_graph_net on a tape, of edge vectors e, if there are any.
+template <class T, class Device, class Make>
+autodiff::variable<T, Device> mesh_graph(const Make& make, const sparse<T, dynamic_layout, Device>& a,
+                                         autodiff::variable<T, Device> h,
+                                         const std::optional<autodiff::edge_variable<T, Device>>& e,
+                                         global_index width, global_index out, int blocks) {
+  mesh_state<T, Device> at{mesh_input(make, "in_", h, h.shape().cols, width)};
+  if (e) at.e = mesh_input(make, "in_edge_", *e, e->columns(), width);
+  for (int l = 0; l < blocks; ++l) at = mesh_graph_block(make, a, at, width);
+  const auto z = gemm(at.x, make.glorot("out_Wa", {width, width}));
+  const auto inner = autodiff::relu(add_row(make.filled("out_ba", {1, width}), z));
+  const auto last = gemm(inner, make.glorot("out_Wb", {width, out}));
+  return add_row(make.filled("out_bb", {1, out}), last);
+}
+
+}  // namespace detail
+
 /// Z = relu(x W_a + b_a) W_b + b_b behind `blocks` blocks, of which the first states are layer_norm(relu(H
 /// W_a + b_a) W_b + b_b) and the same of the edge vectors (n x out; H n x in; inner widths `width`).
 template <class T, class Device>
@@ -85,13 +104,7 @@ recorded_layer<T, Device> mesh_graph_net(const sparse<T, dynamic_layout, Device>
                                          global_index width, global_index out, int blocks,
                                          const builder<T, Device>& b) {
   return recorded(b, in, [&](const auto& make, auto h) {
-    mesh_state<T, Device> at{detail::mesh_input(make, "in_", h, in, width)};
-    if (vectors) at.e = detail::mesh_input(make, "in_edge_", make.constant(vectors), vectors->heads(), width);
-    for (int l = 0; l < blocks; ++l) at = mesh_graph_block(make, a, at, width);
-    const auto z = gemm(at.x, make.glorot("out_Wa", {width, width}));
-    const auto inner = autodiff::relu(add_row(make.filled("out_ba", {1, width}), z));
-    const auto last = gemm(inner, make.glorot("out_Wb", {width, out}));
-    return add_row(make.filled("out_bb", {1, out}), last);
+    return detail::mesh_graph(make, a, h, make.constant_if_any(vectors), width, out, blocks);
   });
 }
 

@@ -24,6 +24,39 @@ struct transformer_score {
   }
 };
 
+/// transformer_conv on a tape, of edge vectors e, if there are any.
+template <class T, class Device, class Make>
+autodiff::variable<T, Device> transformer(const Make& make, const sparse<T, dynamic_layout, Device>& a,
+                                          autodiff::variable<T, Device> h,
+                                          const std::optional<autodiff::edge_variable<T, Device>>& e,
+                                          global_index out, const attention_heads& heads) {
+  using fixed = dense<T, replicated, Device>;
+  const local_index width = heads.width_of(out);
+  const global_index in = h.shape().cols, columns = heads.count * global_index{width};
+  const auto own = first_rows(h, a.row_blocking());
+  const auto of = [&](const char* name, auto x) { return gemm(x, make.glorot(name, {in, columns})); };
+  const auto to_queries = of("Wq", own);
+  const auto queries = add_row(make.filled("bq", {1, columns}), to_queries);
+  const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
+  const auto keys = there(of("Wk", h));
+  const auto to_values = of("Wv", h);
+  const auto values = add_row(make.filled("bv", {1, columns}), to_values);
+  autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
+  if (e) ends.edges = gemm(*e, make.glorot("We", {e->columns(), columns}));
+  const auto scores = message_scores(a, keys, ends, transformer_score{e ? 1.0 : 0.0}, {.heads = heads.count});
+  const auto alpha = make.dropout(edge_softmax(scores), make.options().dropout);
+  auto z = redistribute(spmm(alpha, there(values)), vertex_rows);
+  if (ends.edges) {
+    const auto in_columns = gemm(
+        alpha, make.constant(std::make_shared<const fixed>(head_columns<T>(a.mesh(), heads.count, width))));
+    z = z + scatter_targets(in_columns * *ends.edges);
+  }
+  if (heads.averaged)
+    z = gemm(z, make.constant(std::make_shared<const fixed>(head_average<T>(a.mesh(), heads.count, out))));
+  z = z + gemm(own, make.glorot("Wr", {in, out}));
+  return add_row(make.filled("b", {1, out}), z);
+}
+
 }  // namespace detail
 
 /// Z_v = sum over u->v of alpha_uv (H_u W_v + b_v + e_uv W_e) + H_v W_r + b per head, alpha the softmax over
@@ -39,33 +72,8 @@ recorded_layer<T, Device> transformer_conv(const sparse<T, dynamic_layout, Devic
                                            const edge_vectors<T, Device>& vectors, global_index in,
                                            global_index out, const builder<T, Device>& b,
                                            attention_heads heads = {}) {
-  using fixed = dense<T, replicated, Device>;
-  const local_index width = heads.width_of(out);
-  const global_index columns = heads.count * global_index{width};
   return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
-    const auto own = first_rows(h, a.row_blocking());
-    const auto of = [&](const char* name, auto x) { return gemm(x, make.glorot(name, {in, columns})); };
-    const auto to_queries = of("Wq", own);
-    const auto queries = add_row(make.filled("bq", {1, columns}), to_queries);
-    const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
-    const auto keys = there(of("Wk", h));
-    const auto to_values = of("Wv", h);
-    const auto values = add_row(make.filled("bv", {1, columns}), to_values);
-    autodiff::message_inputs<T, Device> ends{.targets = there(1 / std::sqrt(double(width)) * queries)};
-    if (vectors) ends.edges = gemm(make.constant(vectors), make.glorot("We", {vectors->heads(), columns}));
-    const auto scores =
-        message_scores(a, keys, ends, detail::transformer_score{vectors ? 1.0 : 0.0}, {.heads = heads.count});
-    const auto alpha = make.dropout(edge_softmax(scores), b.options().dropout);
-    auto z = redistribute(spmm(alpha, there(values)), vertex_rows);
-    if (ends.edges) {
-      const auto in_columns = gemm(
-          alpha, make.constant(std::make_shared<const fixed>(head_columns<T>(b.mesh(), heads.count, width))));
-      z = z + scatter_targets(in_columns * *ends.edges);
-    }
-    if (heads.averaged)
-      z = gemm(z, make.constant(std::make_shared<const fixed>(head_average<T>(b.mesh(), heads.count, out))));
-    z = z + gemm(own, make.glorot("Wr", {in, out}));
-    return add_row(make.filled("b", {1, out}), z);
+    return detail::transformer(make, a, h, make.constant_if_any(vectors), out, heads);
   });
 }
 
