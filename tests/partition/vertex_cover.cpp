@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <doctest/doctest.h>
-#include <functional>
 
 #include "partita/base/random.hpp"
+#include "support/matching.hpp"
 
 namespace test_vertex_cover {
 
@@ -34,27 +34,13 @@ block random_block(std::size_t rows, local_index width, double density, double s
   return b;
 }
 
-/// The size of a maximum matching of the rows, by depth-first search for one augmenting path at a time.
+/// The size of a maximum matching.
 global_index matched(const block& b) {
-  std::vector<int> row_of(static_cast<std::size_t>(b.width), -1);
-  std::vector<char> seen;
-  const std::function<bool(int)> augment = [&](int i) {
-    for (std::size_t e = b.begins[static_cast<std::size_t>(i)]; e < b.begins[static_cast<std::size_t>(i) + 1];
-         ++e) {
-      const auto j = static_cast<std::size_t>(b.columns[e]);
-      if (std::exchange(seen[j], 1) == 1) continue;
-      if (row_of[j] >= 0 && !augment(row_of[j])) continue;
-      row_of[j] = i;
-      return true;
-    }
-    return false;
-  };
-  global_index size = 0;
-  for (int i = 0; i + 1 < static_cast<int>(b.begins.size()); ++i) {
-    seen.assign(row_of.size(), 0);
-    size += augment(i) ? 1 : 0;
-  }
-  return size;
+  std::vector<std::vector<int>> columns_of;
+  for (std::size_t i = 0; i + 1 < b.begins.size(); ++i)
+    columns_of.emplace_back(b.columns.begin() + static_cast<std::ptrdiff_t>(b.begins[i]),
+                            b.columns.begin() + static_cast<std::ptrdiff_t>(b.begins[i + 1]));
+  return test_support::maximum_matching(columns_of, b.width);
 }
 
 bool covers(const block& b, const partition::vertex_cover& c) {
