@@ -3,7 +3,7 @@
 # THREADS: what together makes threads do all that they do, for the thread sanitizer.
 partita_add_tests(plain_tests TESTS
                   base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/triplet
-                  partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/policies partition/sparse_blocks
+                  partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/policies partition/sparse_blocks partition/vertex_cover
                   partition/route
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
@@ -16,7 +16,7 @@ partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm
                   THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
 partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/relation_matrices graph/matrix_entries
-                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
+                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/row_cover algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/negative_edges sampling/neighbour_sampler
                   sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED
                   THREADS transfer/assign_values transfer/distribute transfer/redistribution transfer/in_edges transfer/gather_rows

@@ -74,7 +74,8 @@ void check_product(const auto& a, layout l, const problem& p, spmm_options optio
   const outcome expected = run(whole, a, widened), found = run(half, a, stored);
   CHECK(found.y == expected.y);
   CHECK(expected.bytes - found.bytes == 2 * half.predicted_words_of_x());
-  if (m.shape().col == 1 && m.shape().depth == 1 && l == row_1d.dense && a.is_stored())
+  if (m.shape().col == 1 && m.shape().depth == 1 && l == row_1d.dense && a.is_stored() &&
+      options.rows != row_exchange::cover)
     CHECK(2 * found.bytes == expected.bytes);
 }
 
@@ -107,6 +108,8 @@ TEST_CASE("an X of bfloat16 in every schedule, in chunks, and for an A^T that is
         for (const symmetry kind : {symmetry::general, symmetry::one_way})
           check(policy, shape, p, {kept, rows, 0}, kind);
     check(policy, shape, p, {stationary::automatic, row_exchange::sparsity_aware, 3}, symmetry::one_way);
+    if (shape.size() == 4 || shape.size() == 12)
+      check(policy, shape, p, {stationary::automatic, row_exchange::cover}, symmetry::one_way);
   });
 }
 

@@ -57,6 +57,7 @@ constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
                                          {stationary::c, row_exchange::sparsity_aware, 3},
                                          {stationary::a, row_exchange::full},
                                          {stationary::a, row_exchange::sparsity_aware},
+                                         {stationary::a, row_exchange::cover},
                                          {stationary::automatic, row_exchange::automatic}};
 
 /// A X or A^T X twice, then -0.75 A X + 0.5 Y; nothing is allocated in the second call.

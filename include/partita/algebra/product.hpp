@@ -9,6 +9,7 @@
 #include "partita/algebra/product_stages.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked_products.hpp"
+#include "partita/transfer/row_cover.hpp"
 
 namespace partita::algebra::detail {
 
@@ -35,38 +36,31 @@ class product {
 
 /// The kernels of a product in stages. Collective over the mesh: constructor and call. What travels: what the
 /// stages send.
+///
+/// With a `part`, which is a product on the ranks along row alone with this rank's rows of the arranged X, Y
+/// has its result, too, before sums are taken along other axes: first the part's stages, then its own.
+/// `copies` of A's entries are kept for both.
 template <class T, class Device, class Stored>
 class staged_product final : public product<T, Stored> {
  public:
-  explicit staged_product(product_stages<T, Device, T, Stored> stages)
+  explicit staged_product(product_stages<T, Device, T, Stored> stages,
+                          std::unique_ptr<staged_product> part = nullptr,
+                          std::shared_ptr<const void> copies = nullptr)
       : stages_(std::move(stages)),
-        product_(stages_.plan().options().row_order, stages_.plan().blocks_stay()) {}
+        product_(stages_.plan().options().row_order, stages_.plan().blocks_stay()),
+        part_(std::move(part)),
+        copies_(std::move(copies)) {}
 
   void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e) override {
-    const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
-    [[maybe_unused]] std::size_t number = 0;
-    std::size_t left = stages_.plan().rows_of_tiles();
-    stages_.for_stages(
-        x, stages_.begin(y), e.beta, [&](std::size_t, const auto& part, auto from, T beta, auto to) {
-          // The last product added to a row of y has the end of the epilogue.
-          local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
-          left -= static_cast<std::size_t>(part.entries.rows);
-          fusion.beta = beta;
-          const bool goes = stages_.plan().sums_go();
-          if constexpr (!std::is_same_v<Stored, T>) {  // addressed where it is
-            if (goes)
-              spmm_transposed(queue(), part.entries, from, fusion.alpha, beta, to);
-            else
-              spmm_fused(queue(), part.entries, from, fusion, to);
-          } else if (goes) {
-            local::chunked::spmm_transposed(queue(), passes_, number++, part.entries, from, fusion.alpha,
-                                            beta, to, part.first_row > 0);
-          } else {
-            local::chunked::spmm_fused(
-                queue(), passes_, number++, part.entries, from, fusion, to,
-                [&] { product_(queue(), part.entries, from, fusion, to); }, part.first_row > 0);
-          }
-        });
+    x = stages_.arranged(x);
+    const matrix_view<T> sums = stages_.begin(y);
+    local::spmm_epilogue<T> last = e;
+    if (part_) {
+      part_->multiply(stages_.plan().sums_go() ? x : stages_.plan().own_rows(0, x), sums,
+                      e.without_activation());
+      last.beta = 1;
+    }
+    multiply(x, sums, last);
     stages_.finish(y);
   }
   product_facts facts() const override {
@@ -75,15 +69,50 @@ class staged_product final : public product<T, Stored> {
     f.reorders = product_.reorders();
     f.supports_beta = stages_.supports_beta();
     f.fuses_epilogue = f.supports_beta && !plan.sums_go() && product_.fuses_epilogue(queue());
+    if (part_) {
+      const product_facts of_part = part_->facts();
+      f.options.rows = row_exchange::cover;
+      f.predicted += of_part.predicted;
+      f.words_of_x += of_part.words_of_x;
+      f.multiplications += of_part.multiplications;
+    }
     return f;
   }
 
  private:
+  /// sums = the end e of the product of the arranged x, on this rank and as far as it is summed along row.
+  void multiply(matrix_view<const Stored> x, matrix_view<T> sums, const local::spmm_epilogue<T>& e) {
+    const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
+    [[maybe_unused]] std::size_t number = 0;
+    std::size_t left = stages_.plan().rows_of_tiles();
+    stages_.for_stages_of(x, sums, e.beta, [&](std::size_t, const auto& part, auto from, T beta, auto to) {
+      // The last product added to a row of y has the end of the epilogue.
+      local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
+      left -= static_cast<std::size_t>(part.entries.rows);
+      fusion.beta = beta;
+      const bool goes = stages_.plan().sums_go();
+      if constexpr (!std::is_same_v<Stored, T>) {  // addressed where it is
+        if (goes)
+          spmm_transposed(queue(), part.entries, from, fusion.alpha, beta, to);
+        else
+          spmm_fused(queue(), part.entries, from, fusion, to);
+      } else if (goes) {
+        local::chunked::spmm_transposed(queue(), passes_, number++, part.entries, from, fusion.alpha, beta,
+                                        to, part.first_row > 0);
+      } else {
+        local::chunked::spmm_fused(
+            queue(), passes_, number++, part.entries, from, fusion, to,
+            [&] { product_(queue(), part.entries, from, fusion, to); }, part.first_row > 0);
+      }
+    });
+  }
   const device_queue<Device>& queue() const { return stages_.queue(); }
 
   product_stages<T, Device, T, Stored> stages_;
   local::tuned_spmm<T, Device> product_;
   local::entry_passes<Device> passes_;
+  std::unique_ptr<staged_product> part_;
+  std::shared_ptr<const void> copies_;
 };
 
 /// A as a product multiplies with it: its blocks, or those of A^T where A itself is not stored.
@@ -103,11 +132,37 @@ struct multiplied_matrix {
   }
 };
 
+/// A product whose rows along row are those of a vertex cover: with the entries that are kept, and in its
+/// part with those that were sent, read the other way. Blocks of A stay in place. What travels besides, when
+/// it is the first one with these blocks: see transfer::make_row_cover.
+template <class Stored, class T, class Device>
+std::unique_ptr<product<T, Stored>> make_covered_product(const spmm_blocks<Device>& blocks,
+                                                         local::tile_analysis<T, Device>& a,
+                                                         spmm_options options) {
+  if (blocks.col_cut() && options.stationary == stationary::c)
+    throw error("row_exchange::cover is for blocks of A that stay in place: not with stationary::c");
+  using stages = product_stages<T, Device, T, Stored>;
+  using staged = staged_product<T, Device, Stored>;
+  const auto cover = a.shared_copies([&] { return transfer::make_row_cover(blocks.m, a.tiles()); });
+  if (blocks.col_cut()) options.stationary = stationary::a;
+  options.rows = row_exchange::sparsity_aware;
+  const mesh<Device>& line = cover->sent.mesh();
+  const spmm_blocks<Device> of_part{
+      line,
+      cover->sent.row_blocking(),
+      cover->sent.col_blocking(),
+      blocking::even(blocks.columns(options).size(), line.shape(), nesting::cols),
+      row_1d.sparse,
+      row_1d.dense,
+      blocks.sums_go() ? row_flow::rows_come : row_flow::sums_go};
+  auto part = std::make_unique<staged>(stages(of_part, cover->sent.analysed(), options));
+  return std::make_unique<staged>(stages(blocks, cover->kept.analysed(), options), std::move(part), cover);
+}
+
 /// The product that multiplies X with columns `features`, in layout x.
 template <class Stored, class T, class Device>
 std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Device>& a,
-                                                 const blocking& features, layout x,
-                                                 const spmm_options& options) {
+                                                 const blocking& features, layout x, spmm_options options) {
   const spmm_blocks<Device> blocks{a.mesh,
                                    a.is_stored ? a.rows : a.cols,
                                    a.is_stored ? a.cols : a.rows,
@@ -115,9 +170,12 @@ std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Devi
                                    a.layout,
                                    x,
                                    a.is_stored ? row_flow::rows_come : row_flow::sums_go};
+  if (blocks.row_ranks() == 1 && options.rows == row_exchange::cover)
+    options.rows = row_exchange::sparsity_aware;
   if constexpr (std::is_same_v<Stored, T>)
     if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh))
       return verbs->make_product(blocks, a.tiles, options, a.cols.size());
+  if (options.rows == row_exchange::cover) return make_covered_product<Stored>(blocks, *a.tiles, options);
   return std::make_unique<staged_product<T, Device, Stored>>(
       product_stages<T, Device, T, Stored>(blocks, a.tiles, options));
 }

@@ -70,7 +70,13 @@ class product_stages {
   /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: where Y begins for them,
   /// or nothing if kernels do not write it; no sums go then.
   void for_stages(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
-                  kernel_reference kernel);
+                  kernel_reference kernel) {
+    for_stages_of(arranged(x), sums, beta, kernel);
+  }
+  /// X in the layout in which it is multiplied, until the next call; and for_stages for such an X.
+  matrix_view<const Stored> arranged(matrix_view<const Stored> x);
+  void for_stages_of(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
+                     kernel_reference kernel);
 
   /// Whether products can be added to y in the pass that multiplies.
   bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
@@ -116,14 +122,17 @@ product_stages<T, Device, Sum, Stored>::product_stages(const spmm_blocks<Device>
 }
 
 template <class T, class Device, class Sum, class Stored>
-void product_stages<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored> x,
-                                                        std::optional<matrix_view<Sum>> to_sums, Sum beta,
-                                                        kernel_reference kernel) {
-  if (change_) {
-    const matrix_view<Stored> changed = transfer::view_of(x_.data(), change_->new_block());
-    (*change_)(x, changed);
-    x = changed;
-  }
+matrix_view<const Stored> product_stages<T, Device, Sum, Stored>::arranged(matrix_view<const Stored> x) {
+  if (!change_) return x;
+  const matrix_view<Stored> changed = transfer::view_of(x_.data(), change_->new_block());
+  (*change_)(x, changed);
+  return changed;
+}
+
+template <class T, class Device, class Sum, class Stored>
+void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Stored> x,
+                                                           std::optional<matrix_view<Sum>> to_sums, Sum beta,
+                                                           kernel_reference kernel) {
   const bool sums_go = plan_.sums_go(), writes = to_sums.has_value();
   const matrix_view<Sum> sums = to_sums.value_or(matrix_view<Sum>());
   const std::size_t blocks = plan_.groups().size(), steps = plan_.steps_of_block();

@@ -12,9 +12,11 @@
 
 namespace partita {
 
-/// Whether each rank receives whole row blocks (`full`) or only the rows referenced by A's nonzero columns;
-/// `automatic` minimises what the busiest rank receives.
-enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware };
+/// Whether each rank receives whole row blocks (`full`), only the rows referenced by A's nonzero columns, or
+/// of each other rank the fewest rows that will do (`cover`): rows of X, or rows of Y as far as the other
+/// rank can sum them; see transfer::row_cover. `automatic` minimises what the busiest rank receives with the
+/// first two.
+enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware, cover };
 
 namespace algebra::detail {
 

@@ -22,6 +22,12 @@ template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
                                             partition::multipliable(A, X);
 
+/// Along row, as explain() says it.
+inline const char* what_travels(row_exchange rows) {
+  if (rows == row_exchange::full) return "whole blocks of X";
+  return rows == row_exchange::cover ? "rows of X and of sums that cover A" : "needed rows of X";
+}
+
 template <class T, layout A, class Device>
 [[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
   base::throw_error<shape_error>(
@@ -240,9 +246,8 @@ std::string spmm_plan<T, Device, Stored>::explain() const {
   const spmm_options how = options();
   return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
-                            how.rows == row_exchange::full ? "whole blocks" : "needed rows",
-                            " of X are exchanged: ", predicted().words, " words are received and ",
-                            multiplications(), " multiplied",
+                            algebra::detail::what_travels(how.rows), " are exchanged: ", predicted().words,
+                            " words are received and ", multiplications(), " multiplied",
                             product_->facts().reorders ? ", rows of A in another order" : ""});
 }
 

@@ -139,9 +139,16 @@ class sparse {
 
   /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; those of a block that
   /// is not stored, or is the other one, are ignored. Copies of this matrix, transposed(A) and plans see the
-  /// new values. Throws shape_error for the wrong number of values, and error for a view, and where factors
-  /// are stored (see transfer::scaled_pattern). To assign by (row, column), see assign_values.
+  /// new values. Throws shape_error for the wrong number of values, and error for a view, where factors are
+  /// stored (see transfer::scaled_pattern), and while a plan with row_exchange::cover has copies of values on
+  /// other ranks. To assign by (row, column), see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
+    for (const auto& of : {forward_, backward_})
+      if (of != nullptr && of->has_copies())
+        base::throw_error<error>(
+            {"a matrix of ", shape(),
+             " has a product with row_exchange::cover, for which other ranks have copies "
+             "of its values; these cannot be replaced before the product is gone"});
     const auto assign = [&](analysis& of, std::span<const T> values) {
       const block& to = of.tiles();
       if (!to.viewed.offsets.empty())

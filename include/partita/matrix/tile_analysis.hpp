@@ -95,8 +95,19 @@ class tile_analysis {
     return shared;
   }
 
+  /// What plans have on this rank and others because of the values, made by make() where none of them has it;
+  /// kept as long as one of them does.
+  template <class Make>
+  auto shared_copies(Make make) {
+    using copies = const decltype(make());
+    auto shared = std::static_pointer_cast<copies>(copies_.lock());
+    if (!shared) copies_ = shared = std::make_shared<copies>(make());
+    return shared;
+  }
+  bool has_copies() const { return !copies_.expired(); }
+
   /// Replaces the values, which are not factored, in storage order; every product with the tiles, or with a
-  /// copy of them, sees the new ones.
+  /// copy of them on this rank, sees the new ones.
   void assign_values(std::span<const T> given) {
     copy(queue_, given, tiles_->values.span());
     if (!merged_) return;
@@ -145,6 +156,7 @@ class tile_analysis {
   std::optional<tile_shape> merged_shape_;
   std::optional<block> merged_;
   std::weak_ptr<csr_inverses<Device>> inverses_;
+  std::weak_ptr<const void> copies_;
 };
 
 }  // namespace partita::local

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -224,6 +225,13 @@ class entry_lists {
   std::size_t begin(std::size_t t) const { return begin(t, 0); }
   std::size_t end(std::size_t t) const { return begin(t, rows_); }
 
+  /// Where the rows of tile t begin, and the last one ends.
+  std::span<const std::size_t> begins(std::size_t t) const {
+    return std::span(begins_).subspan(t * (rows_ + 1), rows_ + 1);
+  }
+
+  /// The columns of all entries, and that of one.
+  std::span<const local_index> columns() const { return std::span(structure_).subspan(offsets_size_); }
   local_index column(std::size_t entry) const { return structure_[offsets_size_ + entry]; }
   void set_column(std::size_t entry, local_index column) { structure_[offsets_size_ + entry] = column; }
   const std::vector<local_index>& structure() const { return structure_; }
