@@ -49,6 +49,7 @@ struct command {
   /// Of each vertex, in the data, where `partition` has sorted them.
   std::shared_ptr<const std::vector<partita::global_index>> old_number;
   std::string comm = "threads";
+  std::string mpi_collectives = "messages";  ///< messages or native
   std::optional<double> timeout;  ///< of a wait, in seconds
   std::string device = "cpu";
   std::string precision = "f32";

@@ -192,5 +192,6 @@ void complete(const CLI::App& app, command& c) {
   if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
   refuse_if(!c.save_embeddings.empty() && layers_of(c.training) == 1,
             "--save-embeddings needs a hidden layer, and this model has none");
+  refuse_if(c.comm != "mpi" && c.mpi_collectives == "native", "--mpi-collectives native needs --comm mpi");
   refuse_if(c.comm == "nccl" && c.device != "cuda", "--comm nccl needs --device cuda");
 }
