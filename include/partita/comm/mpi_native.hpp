@@ -2,6 +2,7 @@
 #pragma once
 /// Operations as MPI's own non-blocking collectives, for an MPI that knows its network.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -90,8 +91,9 @@ class native_collective final : public in_flight {
   /// Unknown: MPI does not say what it waits for.
   int next() const override { return -1; }
   std::vector<int> missing() const override {
-    std::vector<int> others(at_.names.begin(), at_.names.end());
-    std::erase(others, at_.name(at_.rank));
+    std::vector<int> others;
+    for (int q = 0; q < at_.size; ++q)
+      if (q != at_.rank) others.push_back(at_.name(q));
     std::ranges::sort(others);
     return others;
   }
