@@ -105,6 +105,7 @@ if(TARGET train)
   endforeach()
   if(TARGET partita::mpi)
     partita_add_script_test(mpi_timeout LABELS mpi COMMAND ${programs}/mpi_timeout.sh $<TARGET_FILE:train> ${launch})
+    partita_add_script_test(cluster LABELS mpi COMMAND ${programs}/cluster.sh ${PROJECT_SOURCE_DIR})
   endif()
   partita_add_script_test(kill_resume COMMAND
     python3 ${PROJECT_SOURCE_DIR}/scripts/kill-resume $<TARGET_FILE:train> 4 --seed 1 ${kill_launch})

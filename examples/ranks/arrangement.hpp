@@ -41,8 +41,8 @@ std::string degenerate_mesh(const arrangement& how);
 std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout);
 
 /// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
-/// MPI.
-int run_mpi(int argc, char** argv, std::optional<double> timeout,
+/// MPI. `native`: with MPI's own collectives.
+int run_mpi(int argc, char** argv, std::optional<double> timeout, bool native,
             const std::function<int(partita::communicator)>& body);
 
 /// Whether mpirun, or a batch system in its place, has started this process.

@@ -7,10 +7,11 @@
 #ifdef PARTITA_WITH_MPI
 #include "partita/comm/mpi.hpp"
 
-int run_mpi(int argc, char** argv, std::optional<double> timeout,
+int run_mpi(int argc, char** argv, std::optional<double> timeout, bool native,
             const std::function<int(partita::communicator)>& body) {
   partita::mpi::options o;
   o.device_pointers = std::getenv("PARTITA_MPI_DEVICE_POINTERS") != nullptr;
+  if (native) o.collectives = partita::mpi::collectives::native;
   o.time_limit = time_limit(timeout).value_or(o.time_limit);
   const auto in_sentences = [&](const partita::communicator& world) {
     try {
@@ -25,7 +26,7 @@ int run_mpi(int argc, char** argv, std::optional<double> timeout,
 }
 #else
 
-int run_mpi(int, char**, std::optional<double>, const std::function<int(partita::communicator)>&) {
+int run_mpi(int, char**, std::optional<double>, bool, const std::function<int(partita::communicator)>&) {
   std::fputs("this program was built without MPI; install libopenmpi-dev and build again\n", stderr);
   return 1;
 }

@@ -34,7 +34,7 @@ bool rank_options::over_mpi() const {
 int run_ranks(const rank_options& how, int argc, char** argv,
               const std::function<rank_body(int, const partita::communicator&)>& prepare) {
   if (how.over_mpi())
-    return run_mpi(argc, argv, how.timeout, [&](const partita::communicator& world) {
+    return run_mpi(argc, argv, how.timeout, how.native_collectives, [&](const partita::communicator& world) {
       const bool first = world.rank() == 0;
       try {
         require_ranks(how.ranks, world.size());

@@ -21,6 +21,7 @@ struct rank_options {
   std::optional<int> ranks = {};
   int least_ranks = 1;  ///< where no number is given
   std::optional<double> timeout = {};
+  bool native_collectives = false;  ///< of MPI
 
   /// Whether ranks are processes of a job, and not threads. Throws usage_error where processes of a job would
   /// each run alone.

@@ -131,6 +131,11 @@ void add_ranks(CLI::App& app, command& c) {
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
+  words(app.add_option("--mpi-collectives", c.mpi_collectives,
+                       "with --comm mpi: this program's messages, or MPI's own collectives, which know the\n"
+                       "network of some machines; sums round otherwise"),
+        {"messages", "native"})
+      ->capture_default_str();
   add_timeout(app, c.timeout);
   app.add_option_function<std::string>(
          "--machine", [&c](const std::string& path) { c.machine = read_machine(c.machine_file = path); },

@@ -53,6 +53,7 @@ struct command {
   std::optional<double> timeout;                      ///< of a wait, in seconds
   std::optional<partita::emulated::machine> machine;  ///< that the ranks are emulated on
   std::string machine_file;
+  std::string mpi_collectives = "messages";  ///< messages or native
   std::string device = "cpu";
   std::string precision = "f32";
   std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have

@@ -188,7 +188,8 @@ int main(int argc, char** argv) {
   return run_program("train", [&] {
     command c = parse_command(argc, argv);
     require_precision(c.precision);
-    const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout};
+    const bool native = c.mpi_collectives == "native";
+    const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout, native};
     (void)how.over_mpi();
     for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings})
       require_writable(path);

@@ -226,6 +226,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["partition"] = c.partition.name == "given" ? "given:" + whole_path(c.partition.file) : c.partition.name;
   j["comm"] = c.comm;
   if (c.machine) j["machine"] = whole_path(c.machine_file);
+  if (c.mpi_collectives == "native") j["mpi-collectives"] = c.mpi_collectives;
   j["device"] = c.device;
   j["threads"] = c.threads.value();
   if (c.memory) j["memory"] = *c.memory;

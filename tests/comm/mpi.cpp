@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of a communicator over MPI, checked or not.
+// The laws of a communicator over MPI, checked or not, and by MPI's own collectives.
 #include "partita/comm/mpi.hpp"
 
 #include <doctest/doctest.h>
@@ -9,11 +9,26 @@
 
 namespace laws = test_support::laws;
 
-TEST_CASE("mpi") { laws::on_the_host(test_support::mpi_world()); }
-
 TEST_CASE("mpi, checked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})); }
 
 TEST_CASE("mpi, unchecked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})); }
+
+TEST_CASE("mpi, native collectives") {
+  using partita::mpi::collectives;
+  laws::on_the_host(
+      {partita::mpi::world(MPI_COMM_WORLD, {.checked = false, .collectives = collectives::native}), true});
+  const partita::communicator c =
+      partita::mpi::world(MPI_COMM_WORLD, {.checked = true, .collectives = collectives::native});
+  std::vector<float> sums = laws::values<float>(c.rank(), 0, 1000);
+  c.all_reduce(sums);
+  std::vector<float> of_first = sums;
+  c.broadcast(of_first, 0);
+  laws::check_same(c, "sums of all ranks", 0, sums, of_first);
+  CHECK_THROWS_WITH_AS((void)partita::mpi::world(
+                           MPI_COMM_WORLD, {.device_pointers = true, .collectives = collectives::native}),
+                       "native collectives of MPI are for host memory, not for device pointers",
+                       partita::communication_error);
+}
 
 namespace {
 

@@ -95,6 +95,7 @@ FORBIDDEN = [
 MAY_PRINT = re.compile(r"^comm/mpi\w*\.hpp$")
 # What faces C, whose parameters are not const, and what operands of passes become without their types.
 CASTS = {
+    "comm/mpi_native.hpp",
     "comm/nccl_transport.hpp",
     "io/gzip.hpp",
     "io/npz_archive.hpp",

@@ -25,7 +25,7 @@ TOGETHER = {
     "train/fields.cpp": "train/field train/model_table",
     "train/policy_cost.cpp": "graph/edge_counts graph/matrix_options transfer/tile_counts",
     "comm/timeout.cpp": "comm/late",
-    "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_node comm/mpi_notices comm/mpi_transport",
+    "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_native comm/mpi_node comm/mpi_notices comm/mpi_transport",
     "comm/nccl.cpp": "comm/nccl_call comm/nccl_group comm/nccl_stream comm/nccl_transport",
     "matrix/tile_analysis.cpp": "matrix/needed_rows",
     "io/dataset.cpp": "io/dataset_reader io/folder_reading io/mapped_features",

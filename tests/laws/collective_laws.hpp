@@ -110,7 +110,7 @@ void reduce_scatter(const Fixture& fixture, int pattern, bool started, reduction
         [&] { c.reduce_scatter(blocks.in(), in(counts), mine.out(), reduce); });
   });
   blocks.spoil();
-  check_same(c, "reduce_scatter", pattern, mine.get(), expected);
+  check_reduced(fixture, "reduce_scatter", pattern, reduce, mine.get(), expected);
 }
 
 template <class T, class Fixture>
@@ -128,7 +128,7 @@ void all_reduce(const Fixture& fixture, int pattern, bool started, reduction red
         started, [&] { return c.start_all_reduce(data.out(), reduce); },
         [&] { c.all_reduce(data.out(), reduce); });
   });
-  check_same(c, "all_reduce", pattern, data.get(), expected);
+  check_reduced(fixture, "all_reduce", pattern, reduce, data.get(), expected);
 }
 
 template <class T, class Fixture>

@@ -4,8 +4,8 @@
 #include "laws/communicator_laws.hpp"
 #include "laws/range_laws.hpp"
 
-void test_support::laws::on_the_host(const communicator& c) {
-  all(host_fixture{c});
-  ranges(c);
-  returned(c);
+void test_support::laws::on_the_host(const host_fixture& fixture) {
+  all(fixture);
+  ranges(fixture.c);
+  returned(fixture);
 }

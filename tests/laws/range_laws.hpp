@@ -47,7 +47,8 @@ inline void ranges(const communicator& c) {
 }
 
 /// What is returned where its size is known.
-inline void returned(const communicator& c) {
+inline void returned(const host_fixture& fixture) {
+  const communicator& c = fixture.c;
   const int p = c.size(), r = c.rank();
   std::vector<global_index> counts;
   std::vector<double> uneven, pairs, crossed, crossed_pairs, to;
@@ -70,8 +71,10 @@ inline void returned(const communicator& c) {
   for (const reduction how : {reduction::sum, reduction::max}) {
     std::vector<double> sums;
     for (int i = 0; i < 3; ++i) sums.push_back(reduced<double>(p, 3 * r + i, how));
-    check_same(c, "reduce_scatter returned", 0, c.reduce_scatter(values<double>(r, 0, 3 * p), how), sums);
-    CHECK(c.all_reduce(value<double>(r, 5), how) == reduced<double>(p, 5, how));
+    const std::vector<double> mine = c.reduce_scatter(values<double>(r, 0, 3 * p), how);
+    check_reduced(fixture, "reduce_scatter returned", 0, how, mine, sums);
+    check_reduced<double>(fixture, "all_reduce returned", 0, how, {c.all_reduce(value<double>(r, 5), how)},
+                          {reduced<double>(p, 5, how)});
   }
   CHECK(c.broadcast(value<float>(r, 1), p - 1) == value<float>(p - 1, 1));
 }

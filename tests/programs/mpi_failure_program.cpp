@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One failure under MPI: mpi_failure_program SCENARIO [own], where `own` initializes MPI itself.
+// One failure under MPI: mpi_failure_program SCENARIO [own|native], where `own` initializes MPI itself and
+// `native` leaves collectives to MPI.
 // mpi_failures.sh runs them and looks at how the job ends.
 
 #include <map>
@@ -222,7 +223,9 @@ int main(int argc, char** argv) {
   partita::mpi::options o;
   o.time_limit = std::chrono::seconds(name == "compute" || name.starts_with("stopped") ? 2 : 40);
   const scenario& body = scenarios().at(name);
-  if (argc > 2) return run_own(argc, argv, body, o);
+  const std::string_view how = argc > 2 ? argv[2] : "";
+  if (how == "own") return run_own(argc, argv, body, o);
+  if (how == "native") o.collectives = partita::mpi::collectives::native;
   return partita::mpi::run(
       argc, argv,
       [&](const communicator& world) {

@@ -26,6 +26,8 @@ inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   int initialized = 0;
   detail::check(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized == 0) throw communication_error("MPI is not initialized: see partita::mpi::run");
+  if (o.device_pointers && o.collectives == collectives::native)
+    throw communication_error("native collectives of MPI are for host memory, not for device pointers");
   const auto shared = std::make_shared<detail::job>(comm, o);
   detail::owned_comm copy = detail::duplicate(comm, "partita");
   std::vector<int> ranks(static_cast<std::size_t>(copy.size()));

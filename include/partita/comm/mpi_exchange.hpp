@@ -2,8 +2,9 @@
 #pragma once
 /// Operations as point-to-point messages.
 ///
-/// MPI's collectives are not used: on a mismatch they print to stderr or never return, and their reductions
-/// have no fixed order. Mismatched operations use different tags, so their messages never match.
+/// MPI's collectives are not used unless asked for (mpi_native.hpp): on a mismatch they print to stderr or
+/// never return, and their reductions have no fixed order. Mismatched operations use different tags, so their
+/// messages never match.
 
 #include <cstddef>
 #include <vector>
@@ -21,6 +22,15 @@ struct endpoints {
 
   int name(int q) const { return names[static_cast<std::size_t>(q)]; }
 };
+
+/// Throws communication_error if what this rank, `name` in the world, sends to itself is not what it expects.
+inline void require_own_counts(const comm::collective& op, int rank, int name) {
+  const global_index sent = op.input_counts[static_cast<std::size_t>(rank)],
+                     expected = op.output_counts[static_cast<std::size_t>(rank)];
+  if (sent != expected)
+    base::throw_error<communication_error>(
+        {describe(op), ": rank ", name, " sends ", sent, " elements to itself and expects ", expected});
+}
 
 class exchange final : public in_flight {
  public:
@@ -176,10 +186,7 @@ class exchange final : public in_flight {
   }
   void trade() {
     const auto me = static_cast<std::size_t>(at_.rank);
-    if (op_.input_counts[me] != op_.output_counts[me])
-      base::throw_error<communication_error>({describe(op_), ": rank ", at_.name(at_.rank), " sends ",
-                                              op_.input_counts[me], " elements to itself and expects ",
-                                              op_.output_counts[me]});
+    require_own_counts(op_, at_.rank, at_.name(at_.rank));
     place_blocks(op_.output_counts);
     for (int d = 1; d < at_.size; ++d) {
       const auto q = static_cast<std::size_t>(rank_before(d));

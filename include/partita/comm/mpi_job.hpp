@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -20,6 +21,12 @@
 
 namespace partita::mpi {
 
+/// Who moves the blocks of broadcasts, gathers, all-to-alls and reductions.
+enum class collectives : std::uint8_t {
+  messages,  ///< this library, by messages between pairs; sums in the order of ranks
+  native     ///< MPI's own collectives, for an MPI that knows its network: hierarchies of nodes, offload
+};
+
 struct options {
   /// Compare every operation across ranks before it starts. Without this, a mismatch is still an error, but
   /// is detected only if a rank is left waiting, one second later.
@@ -27,6 +34,11 @@ struct options {
   /// Pass device pointers to MPI if it is CUDA-aware; between processes of one node, memory from CUDA pools
   /// needs a recent UCX. Otherwise blocks are staged through page-locked memory.
   bool device_pointers = false;
+  /// With `native`, sums of floating-point numbers are in an order that MPI chooses, the same bits on all
+  /// ranks; all blocks of an operation together may have INT_MAX elements at most; and device_pointers are
+  /// refused. A mismatch that is not `checked` is then what MPI makes of it, unless a rank is left waiting.
+  /// An error at the time limit names those ranks of the group that have not said that they are there.
+  mpi::collectives collectives = mpi::collectives::messages;
   /// Limit of one wait. Must exceed the longest computation between two operations of any rank. Ranks that
   /// have waited for half of it say so to all others, for the error to name those that nothing is heard of.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
@@ -73,6 +85,7 @@ class job {
   job& operator=(const job&) = delete;
 
   bool checked() const { return options_.checked; }
+  bool native() const { return options_.collectives == collectives::native; }
   bool device_pointers() const { return options_.device_pointers; }
   bool failed() const { return !failure_.empty(); }
   void require_alive() const {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A group of MPI processes, as seen by one rank. Operations are nonblocking; reductions are summed here in
-/// rank order, so results are reproducible bit for bit.
+/// rank order, so results are reproducible bit for bit, unless MPI's own collectives were asked for.
 
 #include <memory>
 #include <numeric>
 #include <optional>
 
 #include "partita/comm/mpi_checks.hpp"
+#include "partita/comm/mpi_native.hpp"
 #include "partita/comm/staged.hpp"
 
 namespace partita::mpi {
@@ -57,16 +58,19 @@ class mpi_transport final : public comm::transport, public std::enable_shared_fr
     const std::uint64_t token = free_operation();
     pending_operation& pending = *pending_[token];
     pending.awaits = a;
+    pending.running = &pending.data;
     try {
       if (message)
         post_message(op, pending);
+      else if (job_->native())
+        start_native(op, pending);
       else
         pending.data.start(at_, op, job_->tag_of(a.number, a.what.hash()));
     } catch (const std::exception& e) {
       job_->fail(e.what());
       throw;
     }
-    job_->enlist(&pending.data);
+    job_->enlist(pending.running);
     return token;
   }
 
@@ -79,9 +83,9 @@ class mpi_transport final : public comm::transport, public std::enable_shared_fr
         throw communication_error(wrong);
       }
     }
-    job_->wait(pending.awaits, pending.data);
+    job_->wait(pending.awaits, *pending.running);
     if (notes_ && op.kind == operation::send) job_->wait(pending.awaits, pending.note);
-    job_->dismiss(&pending.data);
+    job_->dismiss(pending.running);
     free_.push_back(token);
   }
 
@@ -127,7 +131,9 @@ class mpi_transport final : public comm::transport, public std::enable_shared_fr
   struct pending_operation {
     detail::awaited awaits;
     detail::exchange data, note;
-    comm::detail::signature told;  ///< in the message's note
+    detail::native_collective native;
+    detail::in_flight* running = nullptr;  ///< data or native
+    comm::detail::signature told;          ///< in the message's note
   };
 
   static constexpr int most_accounts = 64;  ///< message counters per pair of ranks; tags share them
@@ -158,6 +164,11 @@ class mpi_transport final : public comm::transport, public std::enable_shared_fr
             std::span(world_ranks_).subspan(peer, 1),
             op.where,
             op.axis};
+  }
+  void start_native(const comm::collective& op, pending_operation& pending) {
+    if (op.kind == operation::all_to_all) detail::require_own_counts(op, at_.rank, at_.name(at_.rank));
+    pending.running = &pending.native;
+    pending.native.start(at_, op);
   }
   void post_message(const comm::collective& op, pending_operation& pending) {
     detail::endpoints at = at_;
