@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulates a pipeline whose stages have consecutive layers of a network, and through which chunks of
-// vertices pass, from what work and messages cost: when every stage is idle, the timeline as a picture. Or,
-// with --claims, what it says of published figures. Nothing is measured here.
+// vertices pass, from what work and messages cost: when every stage is idle, the timeline as a picture. Nothing is
+// measured here.
 #include <cstdio>
 #include <exception>
 #include <fstream>
 
 #include "support/json.hpp"
 #include "support/options.hpp"
-#include "support/pipeline_claims.hpp"
 #include "support/pipeline_figure.hpp"
 #include "support/pipeline_words.hpp"
 
@@ -56,7 +55,6 @@ int main(int argc, char** argv) {
   std::vector<double> forward{1}, backward, beta{0};
   double alpha = 0;
   int shuffle = -1;
-  bool claims = false;
   std::string json_file, svg_file;
   const CLI::Validator not_negative = CLI::Range(0.0, 1e12);
   CLI::App app("Simulates a pipeline of layers through which chunks of vertices pass");
@@ -73,13 +71,8 @@ int main(int argc, char** argv) {
   app.add_option("--shuffle", shuffle, "the order of chunks from this seed")->check(not_negative);
   app.add_option("--json", json_file, "writes times of all tasks, in s");
   app.add_option("--svg", svg_file, "draws the timeline");
-  app.add_flag("--claims", claims, "instead, what this says of published figures");
   try {
     bench::parse(app, argc, argv);
-    if (claims) {
-      bench::print_pipeline_claims();
-      return 0;
-    }
     if (backward.empty()) backward = forward;
     for (double& ms : forward) ms *= 1e-3;
     for (double& ms : backward) ms *= 1e-3;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling neighbourhoods in an R-MAT graph on one rank, uniformly and without replacement: sampled edges per
 // second, and per second of CPU time, which others on the machine disturb less, from the roots to the
-// finished blocks, and the share of drawing. Medians of rounds; the numbers of threads take turns. Or, with
-// --claims, the rows that mini-batches move under each placement.
+// finished blocks, and the share of drawing. Medians of rounds; the numbers of threads take turns.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,7 +17,6 @@
 #include "support/graphs.hpp"
 #include "support/median.hpp"
 #include "support/options.hpp"
-#include "support/sampling_claims.hpp"
 
 namespace {
 
@@ -117,16 +115,9 @@ int main(int argc, char** argv) {
   bench::add_number(app, "--rounds", p.rounds, 1, 1000, "rounds, of which the median counts");
   app.add_option("--fanout", p.fanouts, "neighbours per layer")->delimiter(',');
   app.add_option("--threads", p.threads, "numbers of threads")->delimiter(',');
-  bool claims = false;
-  int vertices = 200'000;
-  app.add_flag("--claims", claims, "instead, which rows mini-batches move under each placement");
-  bench::add_number(app, "--vertices", vertices, 64, 1 << 24, "of the graph for --claims");
   try {
     bench::parse(app, argc, argv);
-    if (claims)
-      bench::print_claims(vertices);
-    else
-      measure(p);
+    measure(p);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "sampling: %s\n", e.what());
     return 2;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs.hpp"
+
+#include <set>
+
+#include "../support/balance.hpp"
+#include "../support/planted_graph.hpp"
+#include "../support/rmat_dataset.hpp"
+#include "partita/compiled/host_f64.hpp"
+
+namespace bench::claims {
+
+using namespace partita;
+using base::random_bits, base::random_uniform;
+
+namespace {
+
+/// What `work` returns on rank 0.
+template <class Work>
+auto on_ranks(mesh_shape shape, Work work) {
+  decltype(work(std::declval<const mesh<host>&>())) found{};
+  threads::run(shape.size(), [&](const communicator& world) {
+    auto mine = work(mesh<host>(world, shape));
+    if (world.rank() == 0) found = std::move(mine);
+  });
+  return found;
+}
+
+void add_vertices(io::dataset& d) {
+  std::vector<float> x;
+  for (global_index v = 0; v < d.vertices; ++v) {
+    for (global_index j = 0; j < d.features; ++j) x.push_back(static_cast<float>(random_uniform(5, v, j)));
+    d.labels.push_back(
+        static_cast<std::int64_t>(random_bits(6, v, 0) % static_cast<std::uint64_t>(d.classes)));
+    const bool trains = random_uniform(7, v, 0) < (4 * v < d.vertices ? 0.9 : 0.2);
+    d.split.push_back(static_cast<std::uint8_t>(trains ? 1 : 2 + v % 2));
+  }
+  d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
+}
+
+template <class T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  double most = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+}  // namespace
+
+io::dataset counts(global_index vertices, global_index features, global_index classes) {
+  io::dataset d;
+  d.name = "counts";
+  d.vertices = vertices, d.features = features, d.classes = classes;
+  return d;
+}
+
+io::dataset random_graph(global_index vertices, global_index degree, global_index features,
+                         global_index classes) {
+  io::dataset d = counts(vertices, features, classes);
+  d.name = "a random directed graph";
+  std::vector<global_index> last_target(static_cast<std::size_t>(vertices), -1);
+  for (global_index v = 0; v < vertices; ++v) {
+    for (global_index k = 0; k < degree; ++k) {
+      const auto u = static_cast<std::size_t>(random_bits(3, v, k) % static_cast<std::uint64_t>(vertices));
+      if (std::exchange(last_target[u], v) != v && static_cast<global_index>(u) != v)
+        d.edges.push_back({static_cast<global_index>(u), v});
+    }
+  }
+  add_vertices(d);
+  return d;
+}
+
+io::dataset planted_dataset(global_index vertices, global_index communities, double mixing,
+                            global_index classes) {
+  io::dataset d = counts(vertices, 8, classes);
+  d.name = "planted communities";
+  planted how;
+  how.vertices = vertices, how.communities = communities, how.mixing = mixing;
+  for (const auto& e : planted_graph(how)) d.edges.push_back({e.col, e.row});
+  add_vertices(d);
+  return d;
+}
+
+io::dataset rmat_graph(int scale, global_index features, global_index classes) {
+  return rmat_dataset(scale, features, classes);
+}
+
+nn::training_result train(const io::dataset& d, const nn::training_options& o, const policy& p,
+                          mesh_shape shape, mesh_shape inside) {
+  return on_ranks(shape, [&](const mesh<host>& m) { return nn::train<double>(m, d, o, p, inside); });
+}
+
+std::vector<double> trained(const io::dataset& d, const nn::training_options& o, const policy& p,
+                            mesh_shape shape) {
+  return on_ranks(shape, [&](const mesh<host>& m) {
+    const auto t = nn::make_training<double>(m, d, o, p, {1, 1, 1});
+    t->run();
+    const auto values = t->parameters().values().values();
+    return std::vector<double>(values.begin(), values.end());
+  });
+}
+
+nn::over_ranks predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
+                               mesh_shape shape) {
+  return on_ranks(shape, [&](const mesh<host>& m) { return nn::predict_words<double>(m, d, o, p); });
+}
+
+double gradient_error(const io::dataset& d, const nn::training_options& o, const policy& p,
+                      mesh_shape shape) {
+  return on_ranks(shape, [&](const mesh<host>& m) {
+    return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, p)).gradient_error(1e-5);
+  });
+}
+
+double busiest_multiplications(const io::dataset& d, const policy& p, mesh_shape shape) {
+  return on_ranks(shape, [&](const mesh<host>& m) {
+    const auto a =
+        distribute(m, p.sparse, {d.vertices, d.vertices}, partita::graph::gcn_normalized(m.world(), d));
+    const spmm_plan multiply(a, p.dense, blocking::even(d.classes, m.shape(), nesting::cols));
+    const global_index mine = multiply.multiplications();
+    const nn::over_ranks all = nn::summarize(m.world(), mine);
+    return static_cast<double>(all.max_rank * m.shape().size()) / static_cast<double>(all.total);
+  });
+}
+
+double history_gradient_error(const io::dataset& d, nn::training_options o) {
+  o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .correct = false};
+  return on_ranks({2, 1, 1}, [&](const mesh<host>& m) {
+    nn::pipeline_trainer<double, host> t(m, d, o, row_1d, {1, 1, 1});
+    t.step(1), t.step(2);
+    const auto loss = [&] { return m.world().broadcast(t.gradients(3), 1); };
+    loss();
+    const auto values = t.parameters().values().values();
+    const std::vector<double> gradients = collect(t.parameters().gradients());
+    double off = 0;
+    for (const int stage : {0, 1})
+      for (std::size_t k = 3; k < 120; k += 9) {
+        const std::size_t i = k % values.size();
+        const auto moved = [&](double by) {
+          if (m.world().rank() == stage) values[i] += by;
+          const double found = loss();
+          if (m.world().rank() == stage) values[i] -= by;
+          return found;
+        };
+        const double slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+        if (m.world().rank() == stage) off = std::max(off, std::abs(slope - gradients[i]));
+      }
+    return m.world().all_reduce(off, reduction::max);
+  });
+}
+
+double mean_over_orders_error(const io::dataset& d, nn::training_options o) {
+  o.model = "resgcn", o.layers = 1, o.dropout = 0;
+  o.pipeline = {.stages = 2, .chunks = 4};
+  return on_ranks({2, 1, 1}, [&](const mesh<host>& m) {
+    nn::pipeline_trainer<double, host> t(m, d, o, row_1d, {1, 1, 1});
+    t.refresh_history(1);
+    std::set<std::vector<int>> orders;
+    std::vector<double> sum(t.parameters().values().values().size(), 0);
+    for (int epoch = 1; orders.size() < 24; ++epoch) {
+      if (!orders.insert(nn::chunk_order(o.seed, static_cast<std::uint64_t>(epoch), 4, true)).second)
+        continue;
+      t.gradients(epoch);
+      const std::vector<double> g = collect(t.parameters().gradients());
+      for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] / 24;
+    }
+    nn::training_options exactly = o;
+    exactly.pipeline.history = nn::chunk_history::exact;
+    nn::pipeline_trainer<double, host> exact(m, d, exactly, row_1d, {1, 1, 1});
+    exact.gradients(1);
+    return m.world().all_reduce(largest_difference(sum, collect(exact.parameters().gradients())),
+                                reduction::max);
+  });
+}
+
+traffic of_operation(const nn::training_result& r, operation kind) {
+  traffic v;
+  for (const comm::ledger_entry& e : r.ledger)
+    if (e.kind == kind && (e.phase == "forward" || e.phase == "backward")) v += e.received;
+  return v;
+}
+
+}  // namespace bench::claims
