@@ -193,7 +193,7 @@ TEST_CASE("stages, mini-batches and rounded operands are refused by name") {
     const nn::model_row* const row = nn::find_row(model, nn::coupling::coupled, nn::aggregation::mean);
     REQUIRE(row != nullptr);
     CHECK_FALSE(row->on_stages);
-    CHECK(row->is_on_blocks() == (row->name != "meshgraphnet"));
+    CHECK(row->is_on_blocks());
     CHECK(row->reads_edge_vectors);
     nn::training_options o;
     o.model = model;

@@ -170,14 +170,20 @@ model<T, Device> gine(const graph_of_layers<T, Device>& graph, const edges_of_la
           })};
 }
 
-/// A mesh network, see mesh_graph_net; vectors of edges may be null.
+/// A mesh network, see mesh_graph_net; vectors of edges may be null. On sampled neighbours each block has the
+/// first rows of the one before it.
 template <class T, class Device>
-model<T, Device> meshgraphnet(const sparse<T, dynamic_layout, Device>& a,
-                              const edge_vectors<T, Device>& vectors, global_index in, global_index hidden,
+model<T, Device> meshgraphnet(const graph_of_layers<T, Device>& graph,
+                              const edges_of_layers<T, Device>& edges, global_index in, global_index hidden,
                               global_index out, int blocks, const builder<T, Device>& b) {
   sequential<T, Device> net(b);
-  net.add(
-      mesh_graph_net<T, Device>(a, vectors, in, hidden, out, blocks, b.decaying(b.options().weight_decay)));
+  net.add(detail::mesh_network<T, Device>(
+      graph[0], edges[0].vectors, in, hidden, out, b.decaying(b.options().weight_decay),
+      [&](const auto& make, mesh_state<T, Device> at) {
+        for (std::size_t l = 0; l < static_cast<std::size_t>(blocks); ++l)
+          at = mesh_graph_block(make, graph[l], at, hidden, edges[l].factors);
+        return at;
+      }));
   return {b, std::move(net)};
 }
 

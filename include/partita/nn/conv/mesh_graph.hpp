@@ -8,6 +8,7 @@
 #include "partita/autodiff/broadcasts.hpp"
 #include "partita/autodiff/edge_norm.hpp"
 #include "partita/autodiff/messages.hpp"
+#include "partita/nn/conv/gine.hpp"
 #include "partita/nn/recorded_layer.hpp"
 
 namespace partita::nn {
@@ -52,30 +53,57 @@ Rows mesh_input(const Make& make, const std::string& of, Rows rows, global_index
 /// One block: e <- e + mlp(e_uv, x_u, x_v), then x <- x + mlp(x_v, sum over u->v of e_uv), mlp a dense layer,
 /// relu, a dense layer and layer normalisation, all of `width` columns. The first dense layer of edges is a
 /// sum of three products, of which those of x are formed for vertices. Without a state of edges, their first
-/// one is mlp(x_u, x_v). A's values are not used.
+/// one is mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as
+/// often as `factors` (entries x 1) say. There a is a block (targets x sources): the states are of its
+/// sources and of edges of which its entries are the first, and then of its targets and its entries.
 ///
 /// Collective over the mesh. What travels: see algebra::message_scores_plan and algebra::edge_scatter_plan.
 template <class T, class Device, class Make>
 mesh_state<T, Device> mesh_graph_block(const Make& make,
                                        const std::type_identity_t<sparse<T, dynamic_layout, Device>>& a,
-                                       mesh_state<T, Device> at, global_index width) {
+                                       mesh_state<T, Device> at, global_index width,
+                                       const edge_vectors<T, Device>& factors = {}) {
   const auto square = [&](const char* name) { return make.glorot(name, {width, width}); };
   const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
   const auto sources = there(gemm(at.x, square("edge_Wu")));
   autodiff::message_inputs<T, Device> ends;
+  at.x = first_rows(at.x, a.row_blocking());
   const auto targets = gemm(at.x, square("edge_Wv"));
   ends.targets = there(add_row(make.filled("edge_ba", {1, width}), targets));
+  if (at.e) at.e = first_rows(*at.e, a);
   if (at.e) ends.edges = gemm(*at.e, square("edge_We"));
   const auto of_ends = message_scores(a, sources, ends, detail::mesh_edge{at.e ? 1.0 : 0.0},
                                       {.heads = base::to_local(width, "the width of edges")});
   const auto next = detail::mesh_output(make, "edge_", of_ends, width);
   at.e = at.e ? *at.e + next : next;
   const auto of_x = gemm(at.x, square("vertex_Wx"));
-  const auto z = of_x + gemm(scatter_targets(*at.e), square("vertex_Wm"));
+  const auto counted = factors ? *at.e * detail::columns_of(make, factors, width) : *at.e;
+  const auto z = of_x + gemm(scatter_targets(counted), square("vertex_Wm"));
   const auto inner = autodiff::relu(add_row(make.filled("vertex_ba", {1, width}), z));
   at.x = at.x + detail::mesh_output(make, "vertex_", inner, width);
   return at;
 }
+
+namespace detail {
+
+/// mesh_graph_net, with all_blocks(make, state) in the place of its blocks.
+template <class T, class Device, class Blocks>
+recorded_layer<T, Device> mesh_network(const sparse<T, dynamic_layout, Device>& a,
+                                       const edge_vectors<T, Device>& vectors, global_index in,
+                                       global_index width, global_index out, const builder<T, Device>& b,
+                                       const Blocks& all_blocks) {
+  return recorded(b, a.col_blocking(), in, [&](const auto& make, auto h) {
+    mesh_state<T, Device> at{mesh_input(make, "in_", h, in, width)};
+    if (vectors) at.e = mesh_input(make, "in_edge_", make.constant(vectors), vectors->heads(), width);
+    at = all_blocks(make, at);
+    const auto z = gemm(at.x, make.glorot("out_Wa", {width, width}));
+    const auto inner = autodiff::relu(add_row(make.filled("out_ba", {1, width}), z));
+    const auto last = gemm(inner, make.glorot("out_Wb", {width, out}));
+    return add_row(make.filled("out_bb", {1, out}), last);
+  });
+}
+
+}  // namespace detail
 
 /// Z = relu(x W_a + b_a) W_b + b_b behind `blocks` blocks, of which the first states are layer_norm(relu(H
 /// W_a + b_a) W_b + b_b) and the same of the edge vectors (n x out; H n x in; inner widths `width`).
@@ -84,15 +112,12 @@ recorded_layer<T, Device> mesh_graph_net(const sparse<T, dynamic_layout, Device>
                                          const edge_vectors<T, Device>& vectors, global_index in,
                                          global_index width, global_index out, int blocks,
                                          const builder<T, Device>& b) {
-  return recorded(b, in, [&](const auto& make, auto h) {
-    mesh_state<T, Device> at{detail::mesh_input(make, "in_", h, in, width)};
-    if (vectors) at.e = detail::mesh_input(make, "in_edge_", make.constant(vectors), vectors->heads(), width);
-    for (int l = 0; l < blocks; ++l) at = mesh_graph_block(make, a, at, width);
-    const auto z = gemm(at.x, make.glorot("out_Wa", {width, width}));
-    const auto inner = autodiff::relu(add_row(make.filled("out_ba", {1, width}), z));
-    const auto last = gemm(inner, make.glorot("out_Wb", {width, out}));
-    return add_row(make.filled("out_bb", {1, out}), last);
-  });
+  return detail::mesh_network<T, Device>(a, vectors, in, width, out, b,
+                                         [&](const auto& make, mesh_state<T, Device> at) {
+                                           for (int l = 0; l < blocks; ++l)
+                                             at = mesh_graph_block(make, a, at, width);
+                                           return at;
+                                         });
 }
 
 }  // namespace partita::nn
