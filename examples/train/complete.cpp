@@ -67,14 +67,16 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   nn::mini_batch_options& b = t.mini_batch;
   refuse_if(b.micro_batches > b.batch, "--micro-batches {} are more parts than a batch of {} has vertices",
             b.micro_batches, b.batch);
-  const std::size_t layers =
-      t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
+  const nn::model_row* const row = find_row(t);
+  const std::size_t layers = row != nullptr && row->convolutions > 0
+                                 ? static_cast<std::size_t>(row->convolutions_of(t))
+                             : t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers)
+                                                                    : t.hidden.size() + 1;
   const bool walks = b.sampler == nn::batch_sampler::walks;
   const bool neighbours = b.sampler == nn::batch_sampler::neighbours;
   const partita::sampling::fanout usual = walks ? 2 : neighbours ? 10 : 1000;
   std::vector<partita::sampling::fanout>& f = b.fanouts;
   if (f.size() < 2) f.assign(walks ? 1 : layers, partita::sampling::fanout(f.empty() ? usual : f[0]));
-  const nn::model_row* const row = find_row(t);
   for (const auto& [numbers] : f) {
     refuse_if(numbers.size() > 1 && (!neighbours || row == nullptr || !row->reads_edge_types()),
               "--fanout with slashes is for --sampler neighbours and the models that read types of edges, {}",
@@ -152,7 +154,8 @@ void require_reproducible(const command& c) {
   const nn::model_row* const row = find_row(c.training);
   const std::string of_model = "--model " + c.training.model + ": its sums are in the order of the samples";
   for (const auto& [given, what] :
-       {std::pair(row != nullptr && row->is_on_blocks() && !row->on_blocks.aggregates, of_model.c_str()),
+       {std::pair(row != nullptr && row->is_on_blocks() && !row->is_reproducible_on_blocks(),
+                  of_model.c_str()),
         std::pair(b.sampler == nn::batch_sampler::walks,
                   "--sampler walks: a subgraph depends on which roots a rank has"),
         std::pair(b.placement == partita::sampling::placement::column,

@@ -52,6 +52,33 @@ TEST_CASE("functions of edge variables, and a loss of them") {
   });
 }
 
+TEST_CASE("the entries of the first rows, those of a block of sampled neighbours") {
+  on_threads(1, [](const communicator& world) {
+    const host_mesh m(world, {1, 1, 1});
+    const auto entries = sparse_entries({n, n}, 3);
+    std::vector<triplet<double>> of_first;
+    for (const auto& e : entries)
+      if (e.row < 5) of_first.push_back(e);
+    const auto cut = [&](global_index rows) { return blocking::even(rows, m.shape(), nesting::rows); };
+    const host_pattern all = distribute(m, row_1d, {n, n}, entries),
+                       first = distribute(m, row_1d.sparse, cut(5), cut(n), of_first, symmetry::general,
+                                          row_1d.dense);
+    host_edges given(all, f);
+    fill_edges(given, edge_entry);
+    host_tape t(m);
+    const auto e = t.input(given), some = first_rows(e, first);
+    CHECK(first_rows(e, all).pattern().local() == all.local());
+    const auto of_some = transform(some, [](auto v) { return v * v; });
+    const auto loss = sum(of_some) + sum(transform(e, [](auto v) { return v * v * v; }));
+    t.forward();
+    double expected = 0;
+    for_each_value(given, [&](auto v, auto, auto, double x) { expected += x * x * (x + (v < 5 ? 1 : 0)); });
+    CHECK(loss.value() == doctest::Approx(expected));
+    check_edge_gradient(t, loss, given, e, entries);
+    expect_error<shape_error>("is not the first rows of one of", [&] { first_rows(some, all); });
+  });
+}
+
 TEST_CASE("the same edges are dropped on any number of ranks") {
   std::vector<double> one_rank;
   on_patterns(n, [&](const host_pattern& a) {

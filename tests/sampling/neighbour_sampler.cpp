@@ -80,6 +80,21 @@ TEST_CASE("a row keeps as many entries as were drawn, with the factors of their 
     }
 }
 
+TEST_CASE("alike, each block has the first rows of the one before it") {
+  neighbour_options o{.fanouts = {3, 3, 3}, .seed = 5, .keep_diagonal = true, .alike = true};
+  const sample s = sampled(test_graph(n), o, roots_of(0, n));
+  check_sample(s, roots_of(0, n));
+  for (std::size_t l = 0; l + 1 < s.blocks.size(); ++l) {
+    const auto &all = s.blocks[l], &first = s.blocks[l + 1];
+    CHECK(first.rows < all.rows);
+    CHECK(std::ranges::equal(first.offsets, std::span(all.offsets).first(first.offsets.size())));
+    CHECK(std::ranges::equal(first.columns, std::span(all.columns).first(first.columns.size())));
+    CHECK(std::ranges::equal(first.values, std::span(all.values).first(first.values.size())));
+  }
+  o.fanouts = {3, 2, 3};
+  expect_error<shape_error>("have one fan-out", [&] { neighbour_sampler<double>(test_graph(n), o); });
+}
+
 TEST_CASE("the expectation of a sampled row is the row") {
   constexpr int epochs = 600;
   const auto a = by_rows(graph_entries(n)), w = by_rows(graph_weights(n));

@@ -122,7 +122,10 @@ host_variable logits_of(const given_parameters& make, const host_pattern& a, hos
   const nn::training_options& o = c.options;
   const std::optional vectors(e);
   if (o.model == "meshgraphnet")
-    return nn::detail::mesh_graph(make, a, h, vectors, o.hidden[0], c.classes(), o.layers);
+    return nn::detail::mesh_graph(make, h, vectors, o.hidden[0], c.classes(), [&](const auto& with, auto at) {
+      for (int l = 0; l < o.layers; ++l) at = nn::mesh_graph_block(with, a, at, o.hidden[0]);
+      return at;
+    });
   const auto widths = nn::layer_widths(c.graph, o);
   for (std::size_t l = 1; l < widths.size(); ++l) {
     const bool last = l + 1 == widths.size();
@@ -241,7 +244,7 @@ TEST_CASE("stages, mini-batches and rounded operands are refused by name") {
     const nn::model_row* const row = nn::find_row(model, nn::coupling::coupled, nn::aggregation::mean);
     REQUIRE(row != nullptr);
     CHECK_FALSE(row->on_stages);
-    CHECK(row->is_on_blocks() == (row->name != "meshgraphnet"));
+    CHECK(row->is_on_blocks());
     CHECK(row->reads_edge_vectors);
     nn::training_options o;
     o.model = model;

@@ -99,13 +99,16 @@ bool reads_types(std::string_view model) { return model == "rgcn" || model == "r
 TEST_CASE(
     "relations and vectors of edges: steps on all neighbours are whole ones, and others those of one rank") {
   const io::dataset typed = with_edge_data(d);
-  for (const char* model : {"rgcn", "rgat", "gine", "gatv2", "transformer"}) {
+  for (const char* model : {"rgcn", "rgat", "gine", "gatv2", "transformer", "meshgraphnet"}) {
     nn::training_options o = batch_options(model, {-1, -1});
     o.bases = o.model == "rgcn" ? 2 : 0;
+    o.layers = 2;
     o.mini_batch.batch = 1000;
     check_step(step_of(3, typed, o), whole_step(typed, o));
     o = batch_options(model);
+    o.layers = 2;
     if (reads_types(model)) o.mini_batch.fanouts = {{3, 0, 1}, 2};
+    if (o.model == "meshgraphnet") o.mini_batch.fanouts = {3};
     const step_result expected = step_of(1, typed, o);
     CHECK(expected.loss > 0.1);
     for (const placement how : {placement::any, placement::home, placement::column_gather})
@@ -182,7 +185,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   o.coupling = nn::coupling::decoupled;
   refused(
       "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin, gat, "
-      "gine, gatv2, transformer, rgcn and rgat can, coupled and with mean aggregation");
+      "gine, gatv2, transformer, meshgraphnet, rgcn and rgat can, coupled and with mean aggregation");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches and stages call nn::train");
 }

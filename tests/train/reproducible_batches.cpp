@@ -68,6 +68,16 @@ TEST_CASE(
   expect_same_bits<double>(with_edge_data(d), options_for("rgcn"), {2, 3});
 }
 
+TEST_CASE("messages, scores and softmaxes of sampled edges: the same bits") {
+  for (const char* model : {"gine", "gatv2", "transformer", "meshgraphnet"}) {
+    nn::training_options o = options_for(model);
+    o.layers = 2;
+    if (o.model == "meshgraphnet") o.mini_batch.fanouts = {4};
+    expect_same_bits<double>(with_edge_data(d), o, {3});
+  }
+  expect_same_bits<float>(with_edge_data(d), options_for("gatv2"), {2});
+}
+
 TEST_CASE(
     "the sampler of layers, micro-batches, sampled scores, several labels and draws with replacement: the "
     "same bits") {
@@ -112,6 +122,8 @@ TEST_CASE("batches that cannot be reproducible say so") {
     expect_error<error>(what, [&] { nn::train<float>(m, d, o, row_1d); });
   };
   refused("attention on sampled neighbours is not available on a reproducible mesh", options_for("gat"));
+  expect_error<error>("attention on sampled neighbours",
+                      [&] { nn::train<float>(m, with_edge_data(d), options_for("rgat"), row_1d); });
   nn::training_options o = options_for("gcn");
   o.mini_batch.placement = placement::column;
   refused("placement column", o);

@@ -165,6 +165,20 @@ void add_row(const dense<T, replicated, Device>& bias, edge_matrix<T, Device>& y
 
 namespace algebra {
 
+/// first = the first entries of e, and e += first in these entries; the pattern of `first` is the first rows
+/// of e's. On a mesh of one rank; local.
+template <class T, class Device>
+void copy_first(const edge_matrix<T, Device>& e, edge_matrix<T, Device>& first) {
+  detail::for_entry_rows([&](auto to, auto from) { local::chunked::copy(e.mesh().queue(), from, to); }, first,
+                         e);
+}
+template <class T, class Device>
+void add_first(const edge_matrix<T, Device>& first, edge_matrix<T, Device>& e) {
+  detail::for_entry_rows(
+      [&](auto from, auto to) { local::chunked::zip(e.mesh().queue(), std::plus<>{}, to, from, to); }, first,
+      e);
+}
+
 /// dropout of edge matrices over one pattern, which is planned in the first call.
 template <class T, class Device>
 class edge_dropout {

@@ -39,9 +39,9 @@ class exact_messages final : public reproducible_messages<T, Device> {
         rows_(exact_, pattern.row_blocking(), features, pattern.layout(), l, wide_),
         row_sums_(detail::partial_sums<double, Device>::predicted(exact_, pattern.row_blocking(), features,
                                                                   pattern.layout(), l, wide_)),
-        terms_(std::max(exact_.control(pattern.layout().used())
-                            .all_reduce(static_cast<global_index>(pattern.local()->nonzeros)),
-                        features.size())) {
+        entries_(exact_.control(pattern.layout().used())
+                     .all_reduce(static_cast<global_index>(pattern.local()->nonzeros))),
+        columns_of_operands_(features.size()) {
     if (!partition::same_blocks(exact_.shape(), exchanged_, l))
       change_ = std::make_unique<redistribution<double, Device>>(exact_, pattern.col_blocking(), features,
                                                                  exchanged_, l);
@@ -65,7 +65,9 @@ class exact_messages final : public reproducible_messages<T, Device> {
                 *std::max_element(largest.begin() + function::parameter, largest.end()));
     slopes_ = slopes;
     grids_.clear();
-    for (const double x : largest) grids_.push_back(base::exact_grid::of_products<T>(x, 1, terms_));
+    const global_index entries = exact_.is_part() ? exact_.whole().all_reduce(entries_) : entries_;
+    const global_index terms = std::max(entries, columns_of_operands_);  // at most so many make a sum
+    for (const double x : largest) grids_.push_back(base::exact_grid::of_products<T>(x, 1, terms));
   }
 
   void add_rows(parts all, const function& f, std::size_t output, matrix_view<T> z) override {
@@ -167,17 +169,19 @@ class exact_messages final : public reproducible_messages<T, Device> {
   }
 
   traffic predicted_begin(global_index outputs) const override {
-    return detail::predicted_all_reduce(exact_, outputs);
+    return detail::predicted_all_reduce(exact_, outputs) +
+           (exact_.is_part() ? detail::predicted_all_reduce(exact_, 1) : traffic{});
   }
   traffic predicted_rows() const override { return times * row_sums_; }
   traffic predicted_columns() const override {
     return times * (columns_.plan().predicted_stages() + (change_ ? change_->predicted() : traffic{}));
   }
   traffic predicted_heads(local_index heads) const override {
-    return summed(spread_.cols, static_cast<global_index>(pattern_.local()->nonzeros) * heads);
+    return exact_.all_reduced(spread_.cols,
+                              times * static_cast<global_index>(pattern_.local()->nonzeros) * heads);
   }
   traffic predicted_parameters(global_index elements) const override {
-    return summed(pattern_.layout().used() | spread_.cols, elements);
+    return detail::predicted_sums<T>(exact_, pattern_.layout().used() | spread_.cols, elements);
   }
 
  private:
@@ -185,9 +189,6 @@ class exact_messages final : public reproducible_messages<T, Device> {
 
   const device_queue<Device>& queue() const { return exact_.queue(); }
   static std::size_t heads_of(const local::head_slice& s) { return static_cast<std::size_t>(s.heads); }
-  traffic summed(axis_set axes, global_index elements) const {
-    return exact_.all_reduced(axes, times * elements);
-  }
   template <class Visit>
   void terms_of(const message_part<T>& p, const function& f, bool slopes, bool by_rows,
                 const Visit& visit) const {
@@ -222,7 +223,7 @@ class exact_messages final : public reproducible_messages<T, Device> {
   bool wide_;
   detail::partial_sums<double, Device> rows_;
   traffic row_sums_;
-  global_index terms_;  ///< at most so many make a sum
+  global_index entries_, columns_of_operands_;
   std::unique_ptr<redistribution<double, Device>> change_;
   std::vector<base::exact_grid> grids_;
   bool slopes_ = false;

@@ -40,8 +40,8 @@ traffic predicted_grid(const mesh<Device>& m) {
 }
 
 /// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: its sums
-/// of part(term), as many as result has elements; on a part of a mesh over mesh::whole. Collective over these
-/// ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
+/// of part(term), as many as result has elements; on a part of a mesh over mesh::whole, unless there are no
+/// axes. Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
 template <class T, class Device, class Fill>
 void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
                     Fill fill) {
@@ -50,7 +50,8 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
     fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
   });
   const mesh<Device> exact = m.with_exact_sums();
-  if (const auto& group = exact.is_part() ? exact.whole() : exact.along(axes); group.size() > 1)
+  const bool over_parts = exact.is_part() && !axes.empty();
+  if (const auto& group = over_parts ? exact.whole() : exact.along(axes); group.size() > 1)
     group.all_reduce(sums.span());
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
@@ -61,7 +62,7 @@ traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elemen
   comm::collective op;
   op.kind = operation::all_reduce;
   op.count = base::exact_sums<T> * elements;
-  if (m.is_part()) return predicted_all_reduce(m, op.count);
+  if (m.is_part() && !axes.empty()) return predicted_all_reduce(m, op.count);
   return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
 }
 

@@ -63,6 +63,21 @@ class scatter_node final : public node<T, Device> {
   std::optional<algebra::edge_gather_plan<T, Device>> back_;
 };
 
+/// The first entries of E, copied.
+template <class T, class Device>
+class first_entries_node final : public node<T, Device> {
+ public:
+  using node<T, Device>::node;
+
+  void forward() override { algebra::copy_first(this->in().value->edges(), this->to().value->own_edges()); }
+  void backward() override {
+    if (!this->in().needs_gradient) return;
+    algebra::add_first(this->to().gradient->edges(), this->in().sum().own_edges());
+  }
+  bool keeps_output() const override { return false; }
+  bool reads_again() const override { return false; }
+};
+
 /// Y = E W.
 template <class T, class Device>
 class edge_gemm_node final : public ended_node<T, Device> {
@@ -154,6 +169,23 @@ variable<T, Device> scatter_targets(edge_variable<T, Device> e, layout l = verte
 template <class T, class Device>
 variable<T, Device> scatter_sources(edge_variable<T, Device> e, layout l = vertex_rows) {
   return detail::scatter(e, l, algebra::edge_end::source);
+}
+
+/// The entries of the first rows of e's pattern, those of `first`, or e itself where that is all of them: of
+/// the edges of a block of sampled neighbours those of the next one, if neighbour_options::alike drew them.
+/// Adjoint: de += dy in these entries. Local. Throws shape_error unless the mesh is of one rank, and where
+/// `first` has more rows or entries.
+template <class T, class Device>
+edge_variable<T, Device> first_rows(edge_variable<T, Device> e,
+                                    const std::type_identity_t<sparse<T, dynamic_layout, Device>>& first) {
+  const auto& all = e.pattern();
+  if (first.local() == all.local()) return e;
+  if (all.mesh().size() > 1 || first.shape().rows > all.shape().rows ||
+      first.local()->nonzeros > all.local()->nonzeros)
+    base::throw_error<shape_error>({"a pattern of ", first.shape(), " is not the first rows of one of ",
+                                    all.shape(), " on a mesh of one rank"});
+  return e.on().template record<detail::first_entries_node<T, Device>>(first.stored_for("first_rows"),
+                                                                       e.columns(), {e.recorded()}, false);
 }
 
 /// Y = E W (entries x b = entries x a times a x b), W replicated; adjoints: dE = dY W^T, dW = E^T dY. A bias

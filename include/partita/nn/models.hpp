@@ -170,14 +170,22 @@ model<T, Device> gine(const graph_of_layers<T, Device>& graph, const edges_of_la
           })};
 }
 
-/// A mesh network, see mesh_graph_net; vectors of edges may be null.
+/// A mesh network, see mesh_graph_net; vectors of edges may be null. On sampled neighbours each block has the
+/// first rows of the one before it.
 template <class T, class Device>
-model<T, Device> meshgraphnet(const sparse<T, dynamic_layout, Device>& a,
-                              const edge_vectors<T, Device>& vectors, global_index in, global_index hidden,
+model<T, Device> meshgraphnet(const graph_of_layers<T, Device>& graph,
+                              const edges_of_layers<T, Device>& edges, global_index in, global_index hidden,
                               global_index out, int blocks, const builder<T, Device>& b) {
   sequential<T, Device> net(b);
-  net.add(
-      mesh_graph_net<T, Device>(a, vectors, in, hidden, out, blocks, b.decaying(b.options().weight_decay)));
+  const auto blocks_of = [&](const auto& make, mesh_state<T, Device> at) {
+    for (std::size_t l = 0; l < static_cast<std::size_t>(blocks); ++l)
+      at = mesh_graph_block(make, graph[l], at, hidden, edges[l].factors);
+    return at;
+  };
+  net.add(recorded(
+      b.decaying(b.options().weight_decay), graph[0].col_blocking(), in, [&](const auto& make, auto h) {
+        return detail::mesh_graph(make, h, make.constant_if_any(edges[0].vectors), hidden, out, blocks_of);
+      }));
   return {b, std::move(net)};
 }
 

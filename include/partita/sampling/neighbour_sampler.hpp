@@ -21,6 +21,9 @@ struct neighbour_options {
   bool weighted = false;       ///< in proportion to the graph's weights, else uniformly
   bool keep_diagonal = false;  ///< (v, v) is kept as it is, and is none of the neighbours
   int threads = 1;
+  /// A vertex draws the same neighbours in all hops: each block has the first rows of the one before it, with
+  /// the same entries. Of one fan-out for all layers.
+  bool alike = false;
 };
 
 /// Chooses up to k of the entries of a row; unbiased: the expectation of the row chosen is the row.
@@ -127,6 +130,9 @@ class neighbour_sampler final : public sampler<T> {
     if (options_.fanouts.empty())
       throw shape_error("a neighbour sampler needs a fan-out for each layer, and was given 0 of them");
     for (const fanout& of_layer : options_.fanouts) of_layer.require(graph().relations());
+    if (options_.alike &&
+        std::ranges::count(options_.fanouts, options_.fanouts[0]) != std::ssize(options_.fanouts))
+      throw shape_error("layers whose neighbours are the same have one fan-out");
     if (!options_.weighted) return;
     if (!graph().is_weighted())
       throw error("neighbours cannot be drawn by weight from a graph without weights");
@@ -136,7 +142,7 @@ class neighbour_sampler final : public sampler<T> {
   void operator()(std::span<const global_index> roots, std::uint64_t epoch, sample<T>& out) override {
     const auto draw_of = [&](std::size_t h) {
       return neighbour_draw<T>(graph(), options_, cumulative_, options_.fanouts[layers() - 1 - h],
-                               draw_key(options_.seed, epoch, h));
+                               draw_key(options_.seed, epoch, options_.alike ? 0 : h));
     };
     sample_hops(hop_, layers(), roots, draw_of, out);
   }

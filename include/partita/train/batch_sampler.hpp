@@ -12,7 +12,7 @@
 #include "partita/sampling/layer_sampler.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/sampling/walk_sampler.hpp"
-#include "partita/train/options.hpp"
+#include "partita/train/model_table.hpp"
 
 namespace partita::nn {
 
@@ -47,15 +47,15 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
   return of == graph::propagation_matrix::adjacency ? of_matrix.of_ones() : of_matrix;
 }
 
-/// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;
-/// `roots`: the training vertices; `parts`: in how many an iteration is divided. Over a cut graph collective
-/// over its ranks. Throws error for micro-batches less than 1, for replacement by other samplers than that of
-/// neighbours, and for walks with sampled scores; shape_error unless there is a fan-out for each layer or one
-/// for all, or one length of walks; and what the sampler throws.
+/// The sampler that the options ask for, of `layers` layers of a model; `roots`: the training vertices;
+/// `parts`: in how many an iteration is divided. Over a cut graph collective over its ranks. Throws error for
+/// micro-batches less than 1, for replacement by other samplers than that of neighbours, and for walks with
+/// sampled scores; shape_error unless there is a fan-out for each layer or one for all, or one length of
+/// walks; and what the sampler throws.
 template <class T>
 std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& graph,
-                                                   const training_options& options, std::size_t layers,
-                                                   bool keep_diagonal, const std::vector<global_index>& roots,
+                                                   const training_options& options, const model_row& model,
+                                                   std::size_t layers, const std::vector<global_index>& roots,
                                                    int parts) {
   mini_batch_options how = options.mini_batch;
   if (how.micro_batches < 1)
@@ -87,24 +87,28 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
         graph, sampling::walk_options{.layers = layers,
                                       .length = sizes()[0],
                                       .seed = options.seed,
-                                      .keep_diagonal = keep_diagonal,
+                                      .keep_diagonal = model.has_own_diagonal(),
                                       .threads = how.sampling_threads,
                                       .presampled = how.presampled,
                                       .batch = base::to_local(each, "the roots of a subgraph"),
                                       .roots = roots});
   } else if (how.sampler == batch_sampler::layers) {
+    if (model.carries_edges)
+      base::throw_error<error>({"the sampler of layers draws other edges for each layer, and model ",
+                                model.title(), " carries vectors of edges from one to the next"});
     made = std::make_unique<sampling::layer_sampler<T>>(
         graph, sampling::layer_options{.budgets = sizes(),
                                        .seed = options.seed,
-                                       .keep_diagonal = keep_diagonal,
+                                       .keep_diagonal = model.has_own_diagonal(),
                                        .threads = how.sampling_threads});
   } else {
     made = std::make_unique<sampling::neighbour_sampler<T>>(
         graph, sampling::neighbour_options{.fanouts = how.fanouts,
                                            .seed = options.seed,
                                            .replace = how.replace,
-                                           .keep_diagonal = keep_diagonal,
-                                           .threads = how.sampling_threads});
+                                           .keep_diagonal = model.has_own_diagonal(),
+                                           .threads = how.sampling_threads,
+                                           .alike = model.carries_edges});
   }
   return made;
 }

@@ -72,16 +72,14 @@ class block_steps {
                                 named_.title(), " does not take"});
     if (options.mini_batch.placement == sampling::placement::column)
       memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");
-    if (!named_.on_blocks.aggregates)
-      memory::refuse_reproducible(alone.queue(), named_.reads_edge_vectors
-                                                     ? "messages of sampled neighbours"
-                                                     : "attention on sampled neighbours");
+    if (!named_.is_reproducible_on_blocks())
+      memory::refuse_reproducible(alone.queue(), "attention on sampled neighbours");
     if (options.mini_batch.sampler == batch_sampler::walks)
       memory::refuse_reproducible(alone.queue(),
                                   "training on subgraphs of walks, which are those of a rank's roots,");
     const auto width = static_cast<local_index>(named_.reads_edge_vectors ? data.edge_features.cols : 0);
     const sampling::block<T> none{0, 0, {0}, {}, {}, width};
-    const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
+    const std::vector<sampling::block<T>> blocks(block_count(named_, data, options), none);
     parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();
     total_.emplace(alone_, parameters_->values().shape());
   }

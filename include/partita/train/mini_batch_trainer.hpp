@@ -174,9 +174,8 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
   const mini_batch_options& how = options.mini_batch;
   const auto graph =
       sampled_graph<T>(m, data, options, steps_.named().multiplies_with, steps_.named().reads_edge_vectors);
-  sampler_ =
-      make_sampler(graph, options, layer_widths(data, options).size() - 1, steps_.named().has_own_diagonal(),
-                   vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
+  sampler_ = make_sampler(graph, options, steps_.named(), block_count(steps_.named(), data, options),
+                          vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
   if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
   result_.placement = how.placement;
   if (how.placement == sampling::placement::automatic) choose_placement();

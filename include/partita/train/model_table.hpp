@@ -34,11 +34,16 @@ struct model_row {
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
   std::string_view options = {};    ///< names of the fields that it reads of those that not every model reads
   bool reads_edge_vectors = false;  ///< io::dataset::edge_features, where there are some
+  bool carries_edges = false;       ///< from layer to layer: on blocks, their edges must be the same
 
   /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
   /// stages multiply with other products.
   bool rounds_operands() const { return on_stages; }
   bool is_on_blocks() const { return on_blocks.products > 0; }
+  /// Convolutions, of a model that has so many unless the options say otherwise.
+  int convolutions_of(const training_options& o) const { return o.layers > 0 ? o.layers : convolutions; }
+  /// Whether sums over sampled neighbours have the same bits in every order, unlike those of attention.
+  bool is_reproducible_on_blocks() const { return on_blocks.aggregates || reads_edge_vectors; }
   bool reads_edge_weights() const { return !counts_edges_once && !is_pattern(multiplies_with); }
   bool reads_edge_types() const { return multiplies_with == graph::propagation_matrix::relations; }
   /// Whether the diagonal of its matrix is a vertex's own share, which samplers keep, and not loops.
@@ -103,9 +108,11 @@ inline constexpr model_row model_rows[] = {
      .reads_edge_vectors = true},
     {.name = "meshgraphnet",
      .multiplies_with = graph::propagation_matrix::adjacency,
+     .on_blocks = {1, false, false},
      .convolutions = 8,
      .options = "hidden layers",
-     .reads_edge_vectors = true},
+     .reads_edge_vectors = true,
+     .carries_edges = true},
     {.name = "sgc", .options = "hops split-chunks self-loops exchange-chunks"},
     {.name = "appnp", .options = "hidden layers hops split-chunks alpha self-loops dropout exchange-chunks"},
     {.name = "gcnii",

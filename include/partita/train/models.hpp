@@ -40,6 +40,13 @@ inline global_index relation_count(const io::dataset& data, const training_optio
   return data.relations * (options.inverse_relations ? 2 : 1);
 }
 
+/// Blocks of sampled neighbours that a model multiplies with, one after the other.
+inline std::size_t block_count(const model_row& model, const io::dataset& data,
+                               const training_options& options) {
+  return model.convolutions > 0 ? static_cast<std::size_t>(model.convolutions_of(options))
+                                : layer_widths(data, options).size() - 1;
+}
+
 /// The inputs from which a named model is constructed: the matrix, or blocks, that it multiplies with, and
 /// the builder of its layers; of blocks what their edges have.
 template <class T, class Device>
@@ -55,7 +62,7 @@ struct model_request {
   /// Of models that have so many unless the options say otherwise.
   int convolutions() const {
     const model_row* const row = find_row(options);  // null for a model that was added
-    return options.layers > 0 || row == nullptr ? options.layers : row->convolutions;
+    return row == nullptr ? options.layers : row->convolutions_of(options);
   }
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
   /// Those of the data, cut as the whole graph is, and how many they are. Collective over the mesh.
@@ -109,8 +116,8 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("meshgraphnet"),
        [](const auto& r) {
-         return nn::meshgraphnet(r.whole_graph(), r.edges()[0].vectors, input_width(r.data, r.options),
-                                 r.options.hidden[0], r.data.classes, r.convolutions(), r.with);
+         return nn::meshgraphnet(r.graph, r.edges(), input_width(r.data, r.options), r.options.hidden[0],
+                                 r.data.classes, r.convolutions(), r.with);
        }},
       {row("sgc"),
        [](const auto& r) {

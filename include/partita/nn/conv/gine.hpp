@@ -32,19 +32,24 @@ autodiff::variable<T, Device> gine_sum(const sparse<T, dynamic_layout, Device>& 
   return redistribute(messages(a, sources, ends, gine_message{ends.edges ? 1.0 : 0.0}, {.heads = heads}),
                       vertex_rows);
 }
+/// Numbers of edges (entries x 1), in each of so many columns.
+template <class T, class Device>
+autodiff::edge_variable<T, Device> columns_of(const recorder<T, Device>& make,
+                                              const edge_vectors<T, Device>& numbers, global_index width) {
+  using row = dense<T, replicated, Device>;
+  const auto ones = std::make_shared<const row>(
+      generate<replicated, T>(numbers->mesh(), {1, width}, [](auto, auto) { return T(1); }));
+  return gemm(make.constant(numbers), make.constant(ones));
+}
 /// The same, of so many times each message; they are stored.
 template <class T, class Device, class Make>
 autodiff::variable<T, Device> weighted_gine_sum(const Make& make, const sparse<T, dynamic_layout, Device>& a,
                                                 autodiff::variable<T, Device> h,
                                                 const std::optional<autodiff::edge_variable<T, Device>>& e,
                                                 const edge_vectors<T, Device>& factors) {
-  using row = dense<T, replicated, Device>;
-  const auto ones = std::make_shared<const row>(
-      generate<replicated, T>(a.mesh(), {1, h.shape().cols}, [](auto, auto) { return T(1); }));
   auto sum = autodiff::gather_sources(a, h);
   if (e) sum = sum + *e;
-  const auto times = gemm(make.constant(factors), make.constant(ones));
-  return autodiff::scatter_targets(autodiff::relu(sum) * times);
+  return autodiff::scatter_targets(autodiff::relu(sum) * columns_of(make, factors, h.shape().cols));
 }
 
 /// gine_conv on a tape, of edge vectors e, if there are any.

@@ -8,6 +8,7 @@
 #include "partita/autodiff/broadcasts.hpp"
 #include "partita/autodiff/edge_norm.hpp"
 #include "partita/autodiff/messages.hpp"
+#include "partita/nn/conv/gine.hpp"
 #include "partita/nn/recorded_layer.hpp"
 
 namespace partita::nn {
@@ -52,26 +53,32 @@ Rows mesh_input(const Make& make, const std::string& of, Rows rows, global_index
 /// One block: e <- e + mlp(e_uv, x_u, x_v), then x <- x + mlp(x_v, sum over u->v of e_uv), mlp a dense layer,
 /// relu, a dense layer and layer normalisation, all of `width` columns. The first dense layer of edges is a
 /// sum of three products, of which those of x are formed for vertices. Without a state of edges, their first
-/// one is mlp(x_u, x_v). A's values are not used.
+/// one is mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as
+/// often as `factors` (entries x 1) say. There a is a block (targets x sources): the states are of its
+/// sources and of edges of which its entries are the first, and then of its targets and its entries.
 ///
 /// Collective over the mesh. What travels: see algebra::message_scores_plan and algebra::edge_scatter_plan.
 template <class T, class Device, class Make>
 mesh_state<T, Device> mesh_graph_block(const Make& make,
                                        const std::type_identity_t<sparse<T, dynamic_layout, Device>>& a,
-                                       mesh_state<T, Device> at, global_index width) {
+                                       mesh_state<T, Device> at, global_index width,
+                                       const edge_vectors<T, Device>& factors = {}) {
   const auto square = [&](const char* name) { return make.glorot(name, {width, width}); };
   const auto there = [&](auto x) { return redistribute(x, algebra::multiplied_layout(a, vertex_rows)); };
   const auto sources = there(gemm(at.x, square("edge_Wu")));
   autodiff::message_inputs<T, Device> ends;
+  at.x = first_rows(at.x, a.row_blocking());
   const auto targets = gemm(at.x, square("edge_Wv"));
   ends.targets = there(add_row(make.filled("edge_ba", {1, width}), targets));
+  if (at.e) at.e = first_rows(*at.e, a);
   if (at.e) ends.edges = gemm(*at.e, square("edge_We"));
   const auto of_ends = message_scores(a, sources, ends, detail::mesh_edge{at.e ? 1.0 : 0.0},
                                       {.heads = base::to_local(width, "the width of edges")});
   const auto next = detail::mesh_output(make, "edge_", of_ends, width);
   at.e = at.e ? *at.e + next : next;
   const auto of_x = gemm(at.x, square("vertex_Wx"));
-  const auto z = of_x + gemm(scatter_targets(*at.e), square("vertex_Wm"));
+  const auto counted = factors ? *at.e * detail::columns_of(make, factors, width) : *at.e;
+  const auto z = of_x + gemm(scatter_targets(counted), square("vertex_Wm"));
   const auto inner = autodiff::relu(add_row(make.filled("vertex_ba", {1, width}), z));
   at.x = at.x + detail::mesh_output(make, "vertex_", inner, width);
   return at;
@@ -79,15 +86,15 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
 
 namespace detail {
 
-/// mesh_graph_net on a tape, of edge vectors e, if there are any.
-template <class T, class Device, class Make>
-autodiff::variable<T, Device> mesh_graph(const Make& make, const sparse<T, dynamic_layout, Device>& a,
-                                         autodiff::variable<T, Device> h,
+/// mesh_graph_net on a tape, of edge vectors e, if there are any, with all_blocks(make, state) for its
+/// blocks.
+template <class T, class Device, class Make, class Blocks>
+autodiff::variable<T, Device> mesh_graph(const Make& make, autodiff::variable<T, Device> h,
                                          const std::optional<autodiff::edge_variable<T, Device>>& e,
-                                         global_index width, global_index out, int blocks) {
+                                         global_index width, global_index out, const Blocks& all_blocks) {
   mesh_state<T, Device> at{mesh_input(make, "in_", h, h.shape().cols, width)};
   if (e) at.e = mesh_input(make, "in_edge_", *e, e->columns(), width);
-  for (int l = 0; l < blocks; ++l) at = mesh_graph_block(make, a, at, width);
+  at = all_blocks(make, at);
   const auto z = gemm(at.x, make.glorot("out_Wa", {width, width}));
   const auto inner = autodiff::relu(add_row(make.filled("out_ba", {1, width}), z));
   const auto last = gemm(inner, make.glorot("out_Wb", {width, out}));
@@ -104,7 +111,11 @@ recorded_layer<T, Device> mesh_graph_net(const sparse<T, dynamic_layout, Device>
                                          global_index width, global_index out, int blocks,
                                          const builder<T, Device>& b) {
   return recorded(b, in, [&](const auto& make, auto h) {
-    return detail::mesh_graph(make, a, h, make.constant_if_any(vectors), width, out, blocks);
+    return detail::mesh_graph(make, h, make.constant_if_any(vectors), width, out,
+                              [&](const auto& with, mesh_state<T, Device> at) {
+                                for (int l = 0; l < blocks; ++l) at = mesh_graph_block(with, a, at, width);
+                                return at;
+                              });
   });
 }
 
