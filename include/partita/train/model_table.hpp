@@ -32,6 +32,7 @@ struct model_row {
   first_layer on_blocks = {};
   bool on_stages = false;           ///< whether its layers can be cut into stages; see pipeline_trainer
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
+  int other_layers = 0;             ///< with parameters, dense ones and norms, besides those convolutions
   std::string_view options = {};    ///< names of the fields that it reads of those that not every model reads
   bool reads_edge_vectors = false;  ///< io::dataset::edge_features, where there are some
 
@@ -111,11 +112,13 @@ inline constexpr model_row model_rows[] = {
     {.name = "gcnii",
      .on_stages = true,
      .convolutions = 8,
+     .other_layers = 2,
      .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange-chunks"},
     {.name = "resgcn",
      .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_stages = true,
      .convolutions = 8,
+     .other_layers = 3,
      .options = "hidden layers dropout exchange-chunks"},
     {.name = "rgcn",
      .multiplies_with = graph::propagation_matrix::relations,
