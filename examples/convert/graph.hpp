@@ -35,8 +35,8 @@ struct changes {
   bool undirected = false;  ///< the inverse of every edge that is no loop follows
   bool simple = false;  ///< loops are dropped, and repeated edges become one, with the sum of their weights
   bool unweighted = false;     ///< weights, and all columns of an edge list after the ids, are ignored
-  bool edge_features = false;  ///< columns of a .csv after the ids are features of edges, no weights
-  bool edge_types = false;     ///< the column of a .csv after the ids is the type of an edge, before features
+  bool edge_features = false;  ///< columns of an edge list after the ids are features of edges, no weights
+  bool edge_types = false;     ///< the column of one after the ids is the type of an edge, before features
   bool largest_component = false;  ///< other vertices are left out; at last
 };
 

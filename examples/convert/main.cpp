@@ -71,13 +71,13 @@ command parse_command(int argc, char** argv) {
                "they stay 1);\nafter --undirected");
   app.add_flag("--ignore-weights", c.wanted.unweighted,
                "read no weights, and of an edge list two columns only");
-  app.add_flag(
-      "--edge-features", c.wanted.edge_features,
-      "the columns of a .csv after source and target are features\nof edges, edge_features.npy of a folder");
+  app.add_flag("--edge-features", c.wanted.edge_features,
+               "the columns of a .csv or .txt after source and target are\nfeatures of edges, "
+               "edge_features.npy of a folder");
   app.add_flag(
       "--edge-types", c.wanted.edge_types,
-      "the column of a .csv after source and target is the type of\nan edge, edge_type.npy of a folder; "
-      "--edge-features are the\ncolumns after it");
+      "the column of a .csv or .txt after source and target is the\ntype of an edge, edge_type.npy of a "
+      "folder; --edge-features\nare the columns after it");
   app.add_flag("--largest-component", c.wanted.largest_component,
                "leave out vertices that are not in the largest component");
   app.add_option(
@@ -141,9 +141,9 @@ void convert(const command& c) {
   if (c.tables.any()) check_tables(c, from, to);
   if (from == format::ogb_types) check_types(c, to);
   if (c.wanted.edge_features && (from != format::edges || to != format::folder))
-    throw usage_error("--edge-features is for a .csv of edges that becomes a folder");
+    throw usage_error("--edge-features is for a .csv or .txt of edges that becomes a folder");
   if (c.wanted.edge_types && (from != format::edges || to != format::folder))
-    throw usage_error("--edge-types is for a .csv of edges that becomes a folder");
+    throw usage_error("--edge-types is for a .csv or .txt of edges that becomes a folder");
   need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
   n.bytes += table_bytes(c.tables);
   if (most > 0 && n.bytes > most)

@@ -121,47 +121,61 @@ graph from_folder(const std::string& path) {
   return g;
 }
 
-/// A column of numbers, one for each edge.
-void take_edge_types(graph& g, const std::string& path, const io::number_table<double>& table) {
-  std::vector<std::int64_t> types;
-  for (global_index row = 0; row < table.rows; ++row) {
-    const double type = table.values[static_cast<std::size_t>(row * table.cols + 2)];
-    if (!(type >= 0 && type < static_cast<double>(table.rows)) || type != std::floor(type))
-      throw input_error(path + ": the type of edge " + std::to_string(row) +
-                        " is no whole number from 0, less than the number of edges");
-    types.push_back(static_cast<std::int64_t>(type));
+/// The columns after source and target of a table of edges, a row for each edge, in the order of the file.
+class edge_columns {
+ public:
+  edge_columns(const std::string& path, int threads)
+      : text_(fs::path(path)),
+        table_(io::parse_csv<double>(text_, threads, io::table_form::edge_list)),
+        path_(path) {}
+
+  void give_to(graph& g, const changes& wanted) const {
+    const global_index first = wanted.edge_types ? 3 : 2;
+    const char* const more = !wanted.edge_types     ? " and features"
+                             : wanted.edge_features ? ", type and features"
+                                                    : " and type";
+    if (table_.rows != static_cast<global_index>(g.edges.size()) ||
+        (wanted.edge_features ? table_.cols <= first : table_.cols != first))
+      throw input_error(path_ + ": expected source, target" + more + " in each of the " +
+                        std::to_string(g.edges.size()) + " lines of edges, found " +
+                        std::to_string(table_.rows) + " rows of " + std::to_string(table_.cols) + " columns");
+    if (wanted.edge_types) give_types(g);
+    if (wanted.edge_features) give_features(g, first);
   }
-  g.edge_types = std::move(types);
-}
 
-void take_edge_features(graph& g, const std::string& path, const io::number_table<double>& table,
-                        global_index first) {
-  std::vector<float> values;  // (E, k)
-  for (global_index row = 0; row < table.rows; ++row)
-    for (global_index col = first; col < table.cols; ++col) {
-      values.push_back(static_cast<float>(table.values[static_cast<std::size_t>(row * table.cols + col)]));
-      if (!std::isfinite(values.back()))
-        throw input_error(path + ": feature " + std::to_string(col - first) + " of edge " +
-                          std::to_string(row) + " is no finite number of 32 bits");
+ private:
+  double at(global_index row, global_index col) const {
+    return table_.values[static_cast<std::size_t>(row * table_.cols + col)];
+  }
+  [[noreturn]] void refuse(global_index row, const std::string& reason) const {
+    io::fail_at_row(text_, row, reason, io::table_form::edge_list);
+  }
+
+  void give_types(graph& g) const {
+    std::vector<std::int64_t> types;
+    for (global_index row = 0; row < table_.rows; ++row) {
+      const double type = at(row, 2);
+      if (!(type >= 0 && type < static_cast<double>(table_.rows)) || type != std::floor(type))
+        refuse(row, "the type of the edge is no whole number from 0, less than the number of edges");
+      types.push_back(static_cast<std::int64_t>(type));
     }
-  g.edge_features = io::feature_table(table.rows, table.cols - first, std::move(values));
-}
+    g.edge_types = std::move(types);
+  }
+  void give_features(graph& g, global_index first) const {
+    std::vector<float> values;  // (E, k)
+    for (global_index row = 0; row < table_.rows; ++row)
+      for (global_index col = first; col < table_.cols; ++col) {
+        values.push_back(static_cast<float>(at(row, col)));
+        if (!std::isfinite(values.back()))
+          refuse(row, "feature " + std::to_string(col - first) + " is no finite number of 32 bits");
+      }
+    g.edge_features = io::feature_table(table_.rows, table_.cols - first, std::move(values));
+  }
 
-/// The columns after the first two, a row for each edge, in the order of the file.
-void read_edge_columns(graph& g, const std::string& path, const changes& wanted, int threads) {
-  const auto table = io::parse_csv<double>(io::text_source(fs::path(path)), threads);
-  const global_index first = wanted.edge_types ? 3 : 2;
-  const char* const more = !wanted.edge_types     ? " and features"
-                           : wanted.edge_features ? ", type and features"
-                                                  : " and type";
-  if (table.rows != static_cast<global_index>(g.edges.size()) ||
-      (wanted.edge_features ? table.cols <= first : table.cols != first))
-    throw input_error(path + ": expected source, target" + more + " in each of the " +
-                      std::to_string(g.edges.size()) + " lines of edges, found " +
-                      std::to_string(table.rows) + " rows of " + std::to_string(table.cols) + " columns");
-  if (wanted.edge_types) take_edge_types(g, path, table);
-  if (wanted.edge_features) take_edge_features(g, path, table, first);
-}
+  io::text_source text_;
+  io::number_table<double> table_;
+  std::string path_;
+};
 
 graph from_ogb(const std::string& path, int threads, std::optional<std::size_t> unpack_limit) {
   graph g;
@@ -307,7 +321,7 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
                     threads, unpack_limit);
   if (g.shape.rows == 0) throw input_error(path + ": has no vertices");
   if (wanted.unweighted) g.weights = {};
-  if (wanted.edge_features || wanted.edge_types) read_edge_columns(g, path, wanted, threads);
+  if (wanted.edge_features || wanted.edge_types) edge_columns(path, threads).give_to(g, wanted);
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
   if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)
     throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");

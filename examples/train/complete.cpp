@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,22 @@ void complete_links(const CLI::App& app, command& c) {
             "--held-out takes two shares, of validation and test links, below 1 together");
 }
 
+/// Throws usage_error for a model that samples, or the rows of a placement, are not for.
+void require_batches_possible(const command& c) {
+  const nn::model_row* const row = find_row(c.training);
+  if (!c.in_batches() || row == nullptr) return;
+  const nn::mini_batch_options& b = c.training.mini_batch;
+  refuse_if(!row->is_on_blocks(),
+            "--batch: model {} cannot be trained on sampled neighbours; {} can, coupled and with mean "
+            "aggregation",
+            row->title(), models_that(&nn::model_row::is_on_blocks));
+  refuse_if(b.placement == partita::sampling::placement::column && !row->on_blocks.slices,
+            "--placement column multiplies slices of the columns of X, which model {} does not take",
+            row->title());
+  refuse_if(b.sampler == nn::batch_sampler::walks && row->reads_edge_types(),
+            "--sampler walks is for edges of one type, and model {} reads their types", row->title());
+}
+
 /// One fan-out becomes that of all layers.
 void complete_mini_batches(const CLI::App& app, command& c) {
   if (!c.in_batches()) return;
@@ -93,6 +110,15 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   complete_policy(app, c, "--batch");  // of the evaluation only
 }
 
+/// Layers with parameters; 0 for models that the options do not count them of.
+int layers_of(const nn::training_options& t) {
+  const nn::model_row* const row = find_row(t);
+  if (row == nullptr || !row->reads("layers")) return 0;
+  if (row->convolutions == 0) return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
+  const int convolutions = t.layers > 0 ? t.layers : row->convolutions;
+  return row->other_layers > 0 ? convolutions + row->other_layers : 0;
+}
+
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
@@ -101,6 +127,13 @@ void complete_stages(const CLI::App& app, command& c) {
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
+  const int layers = layers_of(c.training), given = std::accumulate(p.layers.begin(), p.layers.end(), 0);
+  refuse_if(layers < p.stages, "--stages: a model of {} layers with parameters cannot be cut into {} stages",
+            layers, p.stages);
+  refuse_if(!p.layers.empty() && given != layers,
+            "--stage-layers: {} layers in all were given for {} stages and a model of {} layers with "
+            "parameters, with dense ones and norms",
+            given, p.stages, layers);
   refuse_if(p.guard > 0 && p.history == nn::chunk_history::exact,
             "--guard has nothing to compare with --history exact");
   refuse_if(p.guard > c.training.epochs, "--guard {} compares nothing in {} epochs", p.guard,
@@ -177,11 +210,12 @@ void require_different_files(const command& c) {
   }
 }
 
-/// Layers with parameters, of the models that may have a single one; 0 for others.
-int layers_of(const nn::training_options& t) {
-  const nn::model_row* const row = find_row(t);
-  if (row == nullptr || !row->reads("layers") || row->convolutions > 0) return 0;
-  return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
+/// Throws usage_error for blocks of weights that hidden layers cannot have.
+void require_blocks_fit(const nn::training_options& t) {
+  if (t.relation_blocks <= 0 || layers_of(t) == 1) return;
+  for (const partita::global_index width : t.hidden)
+    refuse_if(width % t.relation_blocks != 0, "--relation-blocks {} do not divide --hidden {}",
+              t.relation_blocks, width);
 }
 
 }  // namespace
@@ -189,6 +223,8 @@ int layers_of(const nn::training_options& t) {
 void complete(const CLI::App& app, command& c) {
   complete_links(app, c);
   require_use(app, c.training);
+  require_blocks_fit(c.training);
+  require_batches_possible(c);
   complete_mini_batches(app, c);
   complete_stages(app, c);
   require_mesh(c);

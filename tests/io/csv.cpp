@@ -34,6 +34,28 @@ TEST_CASE("csv: whole and real numbers, by any number of threads") {
   CHECK(io::parse_csv<float>("\n\n", "m").rows == 0);
 }
 
+TEST_CASE("csv: in the form of an edge list, also between blanks, and with comments") {
+  for (const std::string text :
+       {"# of\n\nsource\ttarget\ttype\n0 1\t2 \n% no\n 3, 4 ;5\r\n// end", "0,1,2\n3,4,5\n"})
+    for (int threads = 1; threads <= 3; ++threads) {
+      const auto a = io::parse_csv<double>(io::text_source(text, "m"), threads, io::table_form::edge_list);
+      CHECK(a.cols == 3);
+      CHECK(a.values == std::vector<double>{0, 1, 2, 3, 4, 5});
+    }
+  const scratch folder;
+  const auto refused = [&](const std::string& text) {
+    return complaint(folder.dir, [&] {
+      io::parse_csv<double>(io::text_source(text, folder / "m"), 2, io::table_form::edge_list);
+    });
+  };
+  CHECK(refused("0 1 2\n3 4\n") == "m:2: expected 3 numbers, found \"3 4\"");
+  CHECK(refused("0 1 2\n3 4 5 6\n") == "m:2: expected 3 numbers, found \"3 4 5 6\"");
+  CHECK(refused("# no\n0 1 2\n3,4,,5\n") == "m:3: expected 3 numbers, found \"3,4,,5\"");
+  const io::text_source text("# no\n0 1\n\n2 3\n", folder / "m");
+  CHECK(complaint(folder.dir, [&] { io::fail_at_row(text, 1, "no", io::table_form::edge_list); }) ==
+        "m:4: no");
+}
+
 TEST_CASE("csv: malformed lines are named") {
   const scratch folder;
   const auto refused = [&]<class T>(T, const std::string& text) {

@@ -315,8 +315,12 @@ class Formats:
         assert "without types of edges" in self.convert(folder, self.path("typed.mtx"))
         self.refused(1, "expected source, target and type in each", table, self.path("x"), "--edge-types")
         only = self.write("types.csv", "0,1,2\n1,2,0.5\n")
-        self.refused(1, "the type of edge 0 is no whole number from 0, less than", only, self.path("x"), "--edge-types")
-        self.refused(2, "--edge-types is for a .csv", table, self.path("rows.npy"), "--edge-types")
+        self.refused(1, "types.csv:1: the type of the edge is no whole number from 0, less than", only, self.path("x"), "--edge-types")
+        half = self.write("types.txt", "# a type\n0 1\t0\n\n1 2\t0.5\n")
+        self.refused(1, "types.txt:4: the type of the edge is no whole number", half, self.path("x"), "--edge-types")
+        self.convert(self.write("types.txt", "# a type\n0 1\t1 0.5\n1 2;0;2\n"), self.path("x"), "--edge-types", "--edge-features")
+        assert numpy.load(self.path("x/edge_type.npy")).tolist() == [1, 0] and numpy.load(self.path("x/edge_features.npy")).tolist() == [[0.5], [2]]
+        self.refused(2, "--edge-types is for a .csv or .txt", table, self.path("rows.npy"), "--edge-types")
         self.refused(1, "their types cannot follow", self.write("good.csv", "0,1,1\n1,2,0\n"), self.path("x"), "--edge-types", "--simple")
         assert "edge_type.npy: removed" in self.convert(self.path("typed.mtx"), copy)
 

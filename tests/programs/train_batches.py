@@ -68,8 +68,11 @@ class Batches(ProgramCase):
                                        (2, "--replace is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--replace"),
                                        (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
                                        (2, "--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
-                                       (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
-                                       (1, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
+                                       (2, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
+                                       (2, "--placement column multiplies slices", "--batch", "8", "--placement", "column", "--model", "gine"),
+                                       (2, "--sampler walks is for edges of one type", "--batch", "8", "--sampler", "walks", "--model", "rgcn"),
+                                       (1, "relations need a type of each edge", "--batch", "8", "--model", "rgcn"),
+                                       (2, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             for ranks in ("1", "3"):
                 self.check_refused(run(TRAIN, "--data", "karate", *model, *arguments, "--ranks", ranks, "--quiet"), code, part)

@@ -597,6 +597,7 @@ class TrainProgram(ProgramCase):
         self.refused(2, "replication 3 does not divide 4 ranks", *karate, "--policy", "replicated_1_5d", "--ranks", "4", "--replication", "3")
         self.refused(2, "--ranks: 0 is not a positive whole number", *karate, "--ranks", "0")
         self.refused(2, "--model: perceptron is not one of gcn, sage", "--data", "karate", "--model", "perceptron")
+        self.refused(2, "--relation-blocks 3 do not divide --hidden 16", "--data", "karate", "--model", "rgcn", "--relation-blocks", "3")
         self.refused(2, "--coupling: loose is not one of coupled, decoupled", *karate, "--coupling", "loose")
         self.refused(2, "there is no option --nonsense", *karate, "--nonsense", "3")
         self.refused(2, "--lr needs a value", *karate, command=["sh", "-c", '"$@" --lr', "sh"])

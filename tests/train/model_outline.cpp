@@ -70,6 +70,8 @@ TEST_CASE("every row of the table of models has one factory, and is where it say
                                  .hidden = {8}};
     CHECK_NOTHROW((nn::find_model<double, host>(o)));
     const auto outlined = [&] { (void)nn::outline_of<double>(device_queue<host>(), directed_graph(), o); };
+    if (row.on_stages && row.convolutions > 0)
+      CHECK(std::ssize(outline(o.model).layers) == 4 + row.other_layers);
     if (row.on_stages)
       CHECK_NOTHROW(outlined());
     else

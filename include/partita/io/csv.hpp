@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Tables of numbers in text, separated by commas.
+/// Tables of numbers in text, separated by commas or as edge lists are.
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -28,6 +29,10 @@ struct number_table {
   global_index cols = 0;
   std::vector<T> values;  ///< [rows, cols], row-major
 };
+
+/// What is between the numbers of a line: a comma; or blanks, tabs, a comma or a semicolon, as in an edge
+/// list, where lines that begin with #, % or // are comments.
+enum class table_form { commas, edge_list };
 
 namespace detail {
 
@@ -55,31 +60,36 @@ inline bool are_column_names(std::string_view line) {
 template <class T>
 class csv_lines {
  public:
-  explicit csv_lines(const text_source& text) : begin_(after_byte_order_mark(text)) {
+  explicit csv_lines(const text_source& text, table_form form = table_form::commas)
+      : begin_(after_byte_order_mark(text)), is_list_(form == table_form::edge_list) {
     bool is_first = true;
-    for_blocks(text, {static_cast<global_index>(begin_), static_cast<global_index>(text.size())},
-               [&](const text_block& block) {
-                 for (std::size_t begin = 0, next; cols_ == 0 && begin < block.lines.size(); begin = next) {
-                   next = block.lines.find('\n', begin) + 1;
-                   const std::string_view line = block.lines.substr(begin, next - begin);
-                   if (is_blank(line)) continue;
-                   if (std::exchange(is_first, false) && are_column_names(line))
-                     begin_ = std::min(block.position + next, text.size());
-                   else
-                     cols_ = 1 + std::ranges::count(line, ',');
-                 }
-                 return cols_ == 0;
-               });
+    for_blocks(
+        text, {static_cast<global_index>(begin_), static_cast<global_index>(text.size())},
+        [&](const text_block& block) {
+          for (std::size_t begin = 0, next; cols_ == 0 && begin < block.lines.size(); begin = next) {
+            next = block.lines.find('\n', begin) + 1;
+            const std::string_view line = block.lines.substr(begin, next - begin);
+            if (is_skipped(line)) continue;
+            const auto words = is_list_ ? words_of(line.substr(0, line.size() - 1), line.npos)
+                                        : std::vector<std::string_view>();
+            if (std::exchange(is_first, false) && (is_list_ ? are_names(words) : are_column_names(line)))
+              begin_ = std::min(block.position + next, text.size());
+            else
+              cols_ = is_list_ ? std::ssize(words) : 1 + std::ranges::count(line, ',');
+          }
+          return cols_ == 0;
+        });
   }
 
   global_index cols() const { return cols_; }
   /// The position of the first line that may have numbers.
   std::size_t begin() const { return begin_; }
 
-  static bool is_blank(std::string_view line) {
+  /// Whether a line has no row.
+  bool is_skipped(std::string_view line) const {
     const char* at = line.data();
     skip_blanks(at);
-    return at_line_end(at);
+    return is_list_ ? has_no_edge(at) : at_line_end(at);
   }
 
   bool operator()(std::vector<T>& values, const text_block& block) const {
@@ -90,8 +100,12 @@ class csv_lines {
     for (const char* at = block.lines.data(); at != end;) {
       const char* const line = at;
       skip_blanks(at);
+      if (is_list_ && has_no_edge(at)) {
+        at = std::find(at, end, '\n') + 1;
+        continue;
+      }
       for (global_index col = 0; col < cols_ && !(col == 0 && at_line_end(at)); ++col) {
-        if (col > 0 && *at++ != ',') refuse_line(block, line);
+        if (col > 0 && !is_list_ && *at++ != ',') refuse_line(block, line);
         skip_blanks(at);
         T value{};
         const char* const number = at;
@@ -101,7 +115,10 @@ class csv_lines {
                           ? std::string_view(number, static_cast<std::size_t>(at - number))
                           : "");
         values.push_back(value);
-        skip_blanks(at);
+        if (!is_list_)
+          skip_blanks(at);
+        else if (!skip_separator(at) && !at_line_end(at))
+          refuse_line(block, line);
       }
       if (!at_line_end(at)) refuse_line(block, line);
       at += *at == '\r' ? 2 : 1;
@@ -110,11 +127,11 @@ class csv_lines {
   }
 
  private:
-  static std::errc take(const char*& at, const char* end, T& value) {
+  std::errc take(const char*& at, const char* end, T& value) const {
     if constexpr (std::integral<T>) {
       return take_integer(at, value);
     } else {
-      if (*at != ',' && !at_line_end(at)) return take_real(at, end, value);
+      if (is_list_ || (*at != ',' && !at_line_end(at))) return take_real(at, end, value);
       value = std::numeric_limits<T>::quiet_NaN();
       return {};
     }
@@ -131,13 +148,15 @@ class csv_lines {
     const auto begin = static_cast<std::size_t>(line - block.lines.data());
     std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
     if (shown.ends_with('\r')) shown.remove_suffix(1);
-    throw malformed_line(block.position + begin,
-                         "expected " + std::to_string(cols_) + (std::integral<T> ? " whole" : "") +
-                             (cols_ == 1 ? " number" : " numbers") +
-                             (cols_ == 1 ? "" : " and commas between") + ", found " + quoted(shown));
+    throw malformed_line(block.position + begin, "expected " + std::to_string(cols_) +
+                                                     (std::integral<T> ? " whole" : "") +
+                                                     (cols_ == 1 ? " number" : " numbers") +
+                                                     (cols_ == 1 || is_list_ ? "" : " and commas between") +
+                                                     ", found " + quoted(shown));
   }
 
   std::size_t begin_;
+  bool is_list_;
   global_index cols_ = 0;
 };
 
@@ -145,13 +164,14 @@ class csv_lines {
 
 /// The table in `source`: numbers with commas between them, in each line as many as in the first; nothing
 /// between two commas, nan and infinite values are read where T is real. A byte order mark and blank lines
-/// are skipped, and so is the first line where it is names of columns, none of which is a number. Each of
-/// `threads` threads parses a range of the lines, and the result is the same for any number of them. Local.
-/// Throws input_error naming file and line where one is malformed.
+/// are skipped, and so is the first line where it is names of columns, none of which is a number; in the form
+/// of an edge list, where a number is everywhere, lines that an edge list skips. Each of `threads` threads
+/// parses a range of the lines, and the result is the same for any number of them. Local. Throws input_error
+/// naming file and line where one is malformed.
 template <class T>
 requires std::same_as<T, std::int64_t> || std::floating_point<T> number_table<T> parse_csv(
-    const text_source& source, int threads = 1) {
-  const detail::csv_lines<T> lines(source);
+    const text_source& source, int threads = 1, table_form form = table_form::commas) {
+  const detail::csv_lines<T> lines(source, form);
   auto parsed = parse_ranges<std::vector<T>>(
       source, lines.begin(), threads,
       [&](std::vector<T>& values, const text_block& block) { return lines(values, block); });
@@ -176,15 +196,16 @@ number_table<T> parse_csv(std::string_view text, const std::string& name, int th
 }
 
 /// Throws input_error with the name of such a text, the line that has row `row` of the table, and the reason.
-[[noreturn]] inline void fail_at_row(const text_source& source, global_index row, const std::string& reason) {
-  const detail::csv_lines<double> lines(source);
+[[noreturn]] inline void fail_at_row(const text_source& source, global_index row, const std::string& reason,
+                                     table_form form = table_form::commas) {
+  const detail::csv_lines<double> lines(source, form);
   std::size_t position = lines.begin();
   for_blocks(source, {static_cast<global_index>(position), static_cast<global_index>(source.size())},
              [&](const text_block& block) {
                for (std::size_t begin = 0, next; begin < block.lines.size(); begin = next) {
                  next = block.lines.find('\n', begin) + 1;
                  position = block.position + begin;
-                 if (!lines.is_blank(block.lines.substr(begin, next - begin)) && row-- == 0) return false;
+                 if (!lines.is_skipped(block.lines.substr(begin, next - begin)) && row-- == 0) return false;
                }
                return true;
              });

@@ -56,8 +56,9 @@ class edge_lines {
                  for (const char* at = block.lines.data(); at != end;) {
                    const char* const next = std::find(at, end, '\n') + 1;
                    skip_blanks(at);
-                   if (!is_skipped(at)) {
-                     const auto words = words_of({at, static_cast<std::size_t>(next - 1 - at)});
+                   if (!has_no_edge(at)) {
+                     const auto words = words_of({at, static_cast<std::size_t>(next - 1 - at)},
+                                                 5);  // more tell nothing else
                      weighted_ = words.size() > 2 && !ignores_;
                      if (!std::exchange(is_first, false) || !are_names(words)) return false;
                      begin_ = block.position + static_cast<std::size_t>(next - block.lines.data());
@@ -79,7 +80,7 @@ class edge_lines {
     for (const char* at = block.lines.data(); at != end;) {
       const char* const line = at;
       skip_blanks(at);
-      if (is_skipped(at)) {
+      if (has_no_edge(at)) {
         at = std::find(at, end, '\n') + 1;
         continue;
       }
@@ -108,44 +109,6 @@ class edge_lines {
   }
 
  private:
-  static constexpr std::string_view separators = " \t,;";
-
-  /// Whether a line that begins so has no edge.
-  static bool is_skipped(const char* at) {
-    return *at == '#' || *at == '%' || (*at == '/' && at[1] == '/') || at_line_end(at);
-  }
-
-  static std::vector<std::string_view> words_of(std::string_view line) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    std::vector<std::string_view> words;
-    for (std::size_t begin = 0; (begin = line.find_first_not_of(separators, begin)) != line.npos;) {
-      const std::size_t end = std::min(line.find_first_of(separators, begin), line.size());
-      words.push_back(line.substr(begin, end - begin));
-      if (words.size() == 5) break;  // as many as ten million tell nothing else
-      begin = end;
-    }
-    return words;
-  }
-
-  /// Whether these are the names of columns: two or more words, none of them a number.
-  static bool are_names(const std::vector<std::string_view>& words) {
-    return words.size() > 1 && std::ranges::all_of(words, [](std::string_view word) {
-             const char first = word.front();
-             return ('a' <= first && first <= 'z') || ('A' <= first && first <= 'Z') || first == '_' ||
-                    first == '"' || first == '\'' || first == ':';
-           });
-  }
-
-  /// Blanks, with one comma or semicolon among them or none.
-  static bool skip_separator(const char*& at) {
-    bool any = skip_blanks(at);
-    if (*at == ',' || *at == ';') {
-      any = true, ++at;
-      skip_blanks(at);
-    }
-    return any;
-  }
-
   static bool take_id(const char*& at, global_index& id) {
     return *at != '+' && *at != '-' && take_integer(at, id) == std::errc{} &&
            (skip_separator(at) || at_line_end(at));
@@ -164,7 +127,7 @@ class edge_lines {
   }
 
   std::string what_is_wrong(std::string_view line) const {
-    const auto words = words_of(line);
+    const auto words = words_of(line, 5);
     for (std::size_t k = 0; k < std::min<std::size_t>(words.size(), 2); ++k) {
       if (words[k].find_first_not_of("0123456789") != words[k].npos) break;
       if (const std::string larger = too_large(words[k]); !larger.empty()) return "vertex " + larger;

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "partita/base/index.hpp"
 
@@ -25,6 +26,45 @@ inline bool skip_blanks(const char*& at) {
 
 /// Whether the line ends here, with LF or CRLF.
 inline bool at_line_end(const char* at) { return *at == '\n' || (*at == '\r' && at[1] == '\n'); }
+
+/// Whether a line of an edge list that begins so has no edge: it is empty or a comment.
+inline bool has_no_edge(const char* at) {
+  return *at == '#' || *at == '%' || (*at == '/' && at[1] == '/') || at_line_end(at);
+}
+
+/// Skips what separates words of an edge list: blanks, with one comma or semicolon among them or none;
+/// returns whether there was any.
+inline bool skip_separator(const char*& at) {
+  bool any = skip_blanks(at);
+  if (*at == ',' || *at == ';') {
+    any = true, ++at;
+    skip_blanks(at);
+  }
+  return any;
+}
+
+/// The first words, `most` at most, of a line of an edge list.
+inline std::vector<std::string_view> words_of(std::string_view line, std::size_t most) {
+  constexpr std::string_view separators = " \t,;";
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0;
+       words.size() < most && (begin = line.find_first_not_of(separators, begin)) != line.npos;) {
+    const std::size_t end = std::min(line.find_first_of(separators, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+/// Whether these are the names of columns: two or more words, none of them a number.
+inline bool are_names(const std::vector<std::string_view>& words) {
+  return words.size() > 1 && std::ranges::all_of(words, [](std::string_view word) {
+           const char first = word.front();
+           return ('a' <= first && first <= 'z') || ('A' <= first && first <= 'Z') || first == '_' ||
+                  first == '"' || first == '\'' || first == ':';
+         });
+}
 
 /// Takes a whole number, which may have a sign. Returns invalid_argument where there is none and
 /// result_out_of_range if it does not fit.

@@ -88,7 +88,7 @@ class training {
         optimizer_({options.optimizer, options.learning_rate, options.momentum}),
         embedding_optimizer_(options.learning_rate),
         rate_(options.learning_rate, schedule_of(options)) {
-    detail::require_training(options);
+    detail::require_training(options, data);
     if (options.patience > 0 && data.validation_links.empty() &&
         std::ranges::find(data.split, static_cast<std::uint8_t>(io::split_part::validation)) ==
             data.split.end())

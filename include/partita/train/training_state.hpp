@@ -16,14 +16,17 @@ namespace partita::nn {
 
 namespace detail {
 
-/// Throws error for options of training that do not go together.
-inline void require_training(const training_options& o) {
+/// Throws error for options of training that do not go together, input_error for relations of data without.
+inline void require_training(const training_options& o, const io::dataset& data) {
   for (const field& f : fields)
     if (f.group == field_group::training && !f.name.starts_with("schedule-") && !is_default(f, o) &&
         !f.mode.refusal(o).empty())
       base::throw_error<error>({"option ", f.name, f.mode.refusal(o)});
   if (o.evaluate_every < 1)
     base::throw_error<error>({"an evaluation is for at least one epoch, not ", o.evaluate_every});
+  const model_row* const row = find_row(o);
+  if (row != nullptr && row->reads_edge_types() && data.relations == 0)
+    base::throw_error<input_error>({data.name, ": relations need a type of each edge, edge_type.npy"});
 }
 
 }  // namespace detail
