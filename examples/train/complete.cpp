@@ -122,7 +122,7 @@ int layers_of(const nn::training_options& t) {
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
-  for (const char* name : {"--batch", "--embedding", "--exchange-chunks"})
+  for (const char* name : {"--batch", "--embedding", "--exchange", "--exchange-chunks"})
     refuse_if(app.count(name) > 0, "{} and --stages do not go together", name);
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
@@ -182,6 +182,8 @@ void require_reproducible(const command& c) {
   if (!c.reproducible) return;
   refuse_if(c.device != "cpu", "--reproducible needs --device cpu: only there are such sums");
   refuse_if(c.on_stages(), "--reproducible is not for --stages");
+  refuse_if(c.training.exchange == partita::row_exchange::cover,
+            "--exchange cover and --reproducible do not go together");
   if (!c.in_batches()) return;
   const nn::mini_batch_options& b = c.training.mini_batch;
   const nn::model_row* const row = find_row(c.training);

@@ -168,27 +168,29 @@ TEST_CASE("over far memory the chunks are chosen, and the products are those of 
     on_mesh(default_mesh(named, 4), [&](const host_mesh& near) {
       const host_mesh m(near.world(), near.shape());
       use_far(m.queue(), {.store = store, .window = 8192, .from = 64});
-      const auto product_of = [&](const host_mesh& on, bool transpose, int chunks) {
+      const auto product_of = [&](const host_mesh& on, bool transpose, const spmm_options& o) {
         const auto a = one_way(on, named, p);
         const auto b = transpose ? transposed(a) : a;
         const auto x = generate<double>(on, named.dense, b.col_blocking(),
                                         blocking::even(p.width, on.shape(), nesting::cols), field(0));
         dense<double, dynamic_layout, host> y(on, named.dense, b.row_blocking(), x.col_blocking());
-        spmm_plan plan(b, x, in_chunks(chunks));
+        spmm_plan plan(b, x, o);
         run_as_predicted(on, plan, x, y);
         return std::tuple(collect(y), plan.options().chunks, plan.predicted().words);
       };
       for (const bool transpose : {false, true}) {
-        const auto [expected, one, words] = product_of(near, transpose, 0);
+        const auto [expected, one, words] = product_of(near, transpose, in_chunks(0));
         CHECK(one == 1);
         for (const int chunks : {0, 3}) {
-          const auto [found, used, moved] = product_of(m, transpose, chunks);
+          const auto [found, used, moved] = product_of(m, transpose, in_chunks(chunks));
           CHECK(largest_difference(found, expected) < 1e-12);
           CHECK(moved == words);
           if (chunks == 3 && m.shape().row > 1) CHECK(used == 3);
           if (chunks == 0 && m.shape().row > 1) CHECK(used >= 2);
           if (m.shape().row == 1) CHECK(used == 1);
         }
+        const auto covered = std::get<0>(product_of(m, transpose, {.rows = row_exchange::cover}));
+        CHECK(largest_difference(covered, expected) < 1e-12);
       }
     });
 }

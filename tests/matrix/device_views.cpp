@@ -50,11 +50,12 @@ TEST_CASE("views on a device: products with a caller's arrays") {
       const auto x = dense<double, dynamic_layout, cuda_device>::view(
           m, grid_2d.dense, {23, 5}, std::span<double>(memory.data(), x_here.values().size()));
       CHECK(x.values().data() == memory.data());
-      for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
+      for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware, row_exchange::cover})
         for (const stationary kept : {stationary::a, stationary::c})
           for (const bool transpose : {false, true})
-            CHECK(largest_difference(collect(spmm(transpose ? transposed(a) : a, x, {kept, rows})),
-                                     product(all, shape, 5, transpose)) < 1e-13);
+            if (kept == stationary::a || rows != row_exchange::cover)
+              CHECK(largest_difference(collect(spmm(transpose ? transposed(a) : a, x, {kept, rows})),
+                                       product(all, shape, 5, transpose)) < 1e-13);
     }
   });
 }

@@ -39,6 +39,14 @@ class Options(ProgramCase):
         epochs = [] if "--epochs" in arguments else ["--epochs", "2"]
         return self.result_of(run(TRAIN, "--data", "karate", *model, *epochs, "--quiet", "--json", self.out, *arguments))
 
+    def test_covers_train_alike_and_move_less(self):
+        ranks = "--ranks", "4", "--policy", "row_1d", "--precision", "f64"
+        needed, cover = (self.train(*ranks, "--exchange", rows) for rows in ("needed", "cover"))
+        self.assertEqual(cover["run"]["options"]["exchange"], "cover")
+        self.assertEqual(cover["words_received"], cover["predicted_words_received"])
+        self.assertLess(cover["words_received"], needed["words_received"])
+        self.assertAlmostEqual(cover["loss"][-1], needed["loss"][-1], 10)
+
     def test_keys_of_the_json(self):
         after = lambda name, more, names: names[:names.index(name) + 1] + more + names[names.index(name) + 1:]
         stages = [*after("window", [], STAGES[:-1]), "guard", "tolerance", "least-cosine", "on-divergence", "exact-epochs"]
@@ -131,7 +139,8 @@ class Options(ProgramCase):
                                  ("--dropout is for --model gcn, sage, gin, gat, gine, gatv2, transformer, ", "--model", "sgc", "--dropout", "0"),
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
                                  ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
-                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
+                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--exchange is for --model", "--model", "gat", "--exchange", "cover"),
+                                 ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
                                  *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in

@@ -163,6 +163,10 @@ inline constexpr field rows[] = {
      "learn W numbers for each vertex in place of the data's features"},
     {"products", group::products, at<&options::operands>, "f32|bf16", words_or_none, by_checkpoints_if_given,
      always, "bf16: operands of products with the graph are rounded to 2 bytes"},
+    {"exchange", group::products, at<&options::exchange>, "automatic|full|needed|cover", words_or_none,
+     nowhere, always,
+     "products with the graph: whole blocks of rows, those that are needed, the fewest rows\n"
+     "of operands or of sums that will do, or what moves less of the first two"},
     {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
      "products with the graph: the rows that ranks need of each other travel in N\n"
      "chunks, beside products (default 1; with --far as many as its window suggests)"},

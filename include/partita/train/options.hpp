@@ -140,6 +140,8 @@ struct training_options {
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
   int split_chunks = 1;
+  /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
+  row_exchange exchange = row_exchange::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
   /// bfloat16: for float on the host, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
@@ -203,7 +205,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
-          .products = {.chunks = options.exchange_chunks},
+          .products = {.rows = options.exchange, .chunks = options.exchange_chunks},
           .operands = options.operands,
           .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients,
