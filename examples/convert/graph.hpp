@@ -114,6 +114,12 @@ void convert_types(const std::string& in, const std::string& out, int threads,
                    std::optional<std::size_t> unpack_limit,
                    const std::function<void(const std::string&)>& say);
 
+/// Writes the part of each vertex, a line each, as --partition given of train reads it. Calls say(line) for
+/// how much they cut and exchange. Throws input_error where there is no graph, or no such file can be
+/// written.
+void write_parts(const std::string& path, const graph& g, const std::string& partitioner, int parts,
+                 const std::function<void(const std::string&)>& say);
+
 /// Writes the graph, and then beside it the ids of its vertices where the format numbers them anew; files of
 /// a folder besides edges are those of `source`, if that is a folder. What the output or the folder had
 /// before is removed: ids, weights, features, labels and split that this graph does not have. `parts`: blocks

@@ -15,6 +15,7 @@
 #include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
 #include "../ranks/ending.hpp"
+#include "../ranks/parts.hpp"
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/comm/cores.hpp"
@@ -29,6 +30,8 @@ struct command {
   changes wanted;
   vertex_tables tables;
   int parts = 16, threads = 0;
+  std::string partitioner;
+  int ranks = 4;
 };
 
 command parse_command(int argc, char** argv) {
@@ -98,6 +101,12 @@ command parse_command(int argc, char** argv) {
       ->check(count)
       ->option_text("N")
       ->capture_default_str();
+  words(app.add_option(
+            "--partition", c.partitioner,
+            "find parts of the graph, too, write them to OUT.part.N, a\nline for each vertex, for train "
+            "--partition given, and say\nhow much they cut and exchange"),
+        partitioners());
+  app.add_option("--ranks", c.ranks, "so many parts")->check(count)->option_text("N")->capture_default_str();
   app.add_option("--threads", c.threads, "threads that parse text (default: cores)")
       ->check(count)
       ->option_text("N");
@@ -146,6 +155,7 @@ void convert(const command& c) {
     throw usage_error("--edge-types is for a .csv or .txt of edges that becomes a folder");
   need n = memory_needed(c.in, from, to, c.wanted, c.threads, c.unpack_limit);
   n.bytes += table_bytes(c.tables);
+  if (!c.partitioner.empty()) n.bytes += 96.0 * static_cast<double>(n.entries);
   if (most > 0 && n.bytes > most)
     throw partita::error(c.in + ": takes up to " + in_words(n.bytes) + " of memory, more than --memory " +
                          *c.memory);
@@ -156,6 +166,10 @@ void convert(const command& c) {
   if (from == format::ogb_types) return convert_types(c.in, c.out, c.threads, c.unpack_limit, say);
   graph g = read_graph(c.in, from, c.wanted, c.threads, c.unpack_limit);
   if (c.tables.any()) add_vertices(g, c.tables, isolated(c, from), c.in, c.out, c.threads, say);
+  if (!c.partitioner.empty())
+    write_parts((c.out.ends_with('/') ? c.out.substr(0, c.out.size() - 1) : c.out) + ".part." +
+                    std::to_string(c.ranks),
+                g, c.partitioner, c.ranks, say);
   const std::size_t entries = g.edges.size();
   const partita::matrix_shape shape = write_graph(c.out, to, std::move(g), c.in, c.parts, say);
   std::printf("%s: %s with %zu entries\n", c.out.c_str(), to_string(shape).c_str(), entries);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/parts.hpp"
 #include "build.hpp"
 #include "complete.hpp"
 #include "machine.hpp"
@@ -123,10 +124,11 @@ void add_ranks(CLI::App& app, command& c) {
   const auto take = [&c](const std::vector<std::string>& given) { c.partition = parse_ordering(given); };
   app.add_option_function<std::vector<std::string>>(
          "--partition", take,
-         "which vertices a rank has: in their order, by chance, so that few edges cross,\n"
+         "which vertices a rank has: in their order, by chance, by degree, in an order of\n"
+         "small bandwidth, so that few edges cross, little is sent or no rank sends much,\n"
          "or as a file says, with the number of a rank for each vertex")
       ->expected(1, 2)
-      ->option_text("none|random|metis|given FILE")
+      ->option_text(CLI::detail::join(partitioners(), "|") + "|given FILE")
       ->default_str("none");
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})

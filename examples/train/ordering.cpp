@@ -4,30 +4,16 @@
 #include <chrono>
 #include <span>
 
+#include "../ranks/command_line.hpp"
+#include "../ranks/parts.hpp"
+#include "partita/io/parts.hpp"
 #include "partita/io/reordered.hpp"
-#ifdef PARTITA_WITH_METIS
-#include "partita/partition/metis.hpp"
-#endif
 
 namespace {
 
-/// The parts that METIS finds in a graph. Throws partita::error when this program was built without it.
-std::vector<int> metis_parts_of([[maybe_unused]] partita::global_index vertices,
-                                [[maybe_unused]] std::span<const io::edge> edges, [[maybe_unused]] int parts,
-                                [[maybe_unused]] std::uint64_t seed) {
-#ifdef PARTITA_WITH_METIS
-  const io::neighbour_lists lists = io::in_neighbours(vertices, edges);
-  return partita::partition::metis_parts(lists.offsets, lists.sources, parts, {.seed = seed});
-#else
-  throw partita::error("this program was built without METIS; install libmetis-dev and build again");
-#endif
-}
-
 std::vector<int> parts_of(const io::dataset& data, const ordering& asked, int parts, std::uint64_t seed) {
-  if (asked.name == "random") return io::random_parts(data.vertices, parts, seed);
-  if (asked.name == "metis") return metis_parts_of(data.vertices, data.edges, parts, seed);
   if (asked.name == "given") return io::read_parts(asked.file, data.vertices, parts);
-  return io::even_parts(data.vertices, parts);
+  return parts_by(asked.name, data.vertices, data.edges, parts, seed);
 }
 
 /// The chunk of each vertex: METIS's parts of the graphs within the blocks of the ranks.
@@ -42,7 +28,7 @@ std::vector<int> metis_chunks(const io::dataset& data, const partita::blocking& 
   for (std::size_t r = 0; r < edges.size(); ++r) {
     const partita::interval block = rows.block(cut, rows.shape().at(static_cast<int>(r)));
     for (io::edge& e : edges[r]) e = {e.source - block.begin, e.target - block.begin};
-    const std::vector<int> parts = metis_parts_of(block.size(), edges[r], chunks, seed);
+    const std::vector<int> parts = parts_by("metis", block.size(), edges[r], chunks, seed);
     chunk_of.insert(chunk_of.end(), parts.begin(), parts.end());
   }
   return chunk_of;
@@ -59,8 +45,9 @@ ordering parse_ordering(const std::vector<std::string>& words) {
   if (!joined && words.size() == 2) o.file = words.back();
   if (o.name == "given" && (o.file.empty() || (joined && words.size() == 2)))
     throw usage_error("--partition given needs a file with the part of each vertex: --partition given FILE");
-  if (o.name != "given" && o.name != "none" && o.name != "random" && o.name != "metis")
-    throw usage_error("--partition: " + o.name + " is not one of none, random, metis, given FILE");
+  if (o.name != "given" && std::ranges::find(partitioners(), o.name) == partitioners().end())
+    throw usage_error("--partition: " + o.name + " is not one of " + CLI::detail::join(partitioners(), ", ") +
+                      ", given FILE");
   if (o.name != "given" && (joined || words.size() == 2))
     throw usage_error("--partition " + o.name + " takes no file, and there is '" + o.file + "'");
   return o;

@@ -6,7 +6,8 @@
 /// train/make_training.hpp. So are backends: comm/mpi.hpp, local/blas/gemm.hpp, local/lapack/small.hpp,
 /// algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp, io/dataset.hpp, io/safetensors.hpp,
 /// io/checkpoint_folder.hpp, train/checkpoint.hpp and train/model_file.hpp; io/whole_file.hpp and
-/// io/matrix_market.hpp need POSIX.
+/// io/matrix_market.hpp need POSIX. Parts of graphs without METIS are in partition/orders.hpp and
+/// partition/volume.hpp.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"

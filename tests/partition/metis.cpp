@@ -70,6 +70,15 @@ TEST_CASE("metis: cliques are found") {
   }
 }
 
+TEST_CASE("metis: the volume, too, finds cliques and keeps parts even") {
+  constexpr auto volume = partition::part_objective::volume;
+  const pattern cliques = planted(5, 31);
+  const std::vector<int> parts = cliques.parts(5, {.objective = volume});
+  for (std::size_t v = 0; v < parts.size(); ++v) CHECK(parts[v] == parts[v % 5]);
+  const pattern a = directed(400);
+  CHECK(std::ranges::max(sizes_of(a.parts(6, {.objective = volume}), 6)) <= 400 * 1.04 / 6);
+}
+
 TEST_CASE("metis: the same seed, the same parts, by threads that call together too") {
   const pattern a = directed(700);
   for (const int count : {3, 9}) {

@@ -43,6 +43,24 @@ class Formats:
         ran = self.run(*args)
         assert ran.returncode == code and re.fullmatch("convert: .*" + sentence + ".*\n", ran.stderr), (args, ran, sentence)
 
+    def parts(self):
+        """Parts beside the graph, and what they cut."""
+        path = self.write("path.txt", "".join(f"{u} {u + 1}\n{u + 1} {u}\n" for u in (0, 2, 1, 3, 4)))
+        report = (r"{0}.part.2: (\S+), 2 parts: 20.0 % of the edges are cut; in a product 2 rows travel, of which a part sends at most 1 and "
+                  r"receives at most 1; the largest part has 1.00 times the mean of edges, 1.00 of vertices")
+        for name in ("none", "rcm", "metis-volume", "metis-balanced"):
+            out = self.path(f"path.{name}.npz")
+            ran = self.run(path, out, "--partition", name, "--ranks", "2")
+            if "without METIS" in ran.stderr:
+                continue
+            assert ran.returncode == 0 and re.search(report.format(re.escape(out)), ran.stdout)[1] == name, ran
+            with open(out + ".part.2") as f:
+                parts = f.read().split()
+            assert parts in (["0"] * 3 + ["1"] * 3, ["1"] * 3 + ["0"] * 3), (name, parts)
+        self.refused(2, "best is not one of none, random, degree", path, self.path("path.npz"), "--partition", "best")
+        wide = self.write("wide.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 3 1\n")
+        self.refused(1, "parts are of the vertices of a graph, and there is a matrix of 2 x 3", wide, self.path("wide.npz"), "--partition", "none")
+
     def check_dialects(self):
         """Options for edge lists of others, and files that are none."""
         self.refused(1, "empty.txt: has no vertices", self.write("empty.txt", "# nothing\n"), self.path("empty"))
@@ -479,7 +497,7 @@ def main(program, train=None):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, train, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.edge_features, formats.edge_types, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.ogb_links, formats.tables, formats.outputs, formats.errors, formats.check_dialects):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.ogb_types, formats.ogb_links, formats.tables, formats.outputs, formats.parts, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders, CSV tables and errors")
 

@@ -15,6 +15,7 @@
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
 #include "partita/base/random.hpp"
+#include "partita/partition/orders.hpp"
 
 namespace partita::partition {
 
@@ -24,8 +25,15 @@ enum class part_balance : std::uint8_t {
   entries  ///< a vertex counts 1 + its entries in A: nearly equal work in a product with A
 };
 
+/// What METIS makes small.
+enum class part_objective : std::uint8_t {
+  cut,    ///< the edges between parts
+  volume  ///< the rows of X that parts send each other in A X, if A is symmetric
+};
+
 struct metis_options {
   part_balance balance = part_balance::vertices;
+  part_objective objective = part_objective::cut;
   std::uint64_t seed = 0;
 };
 
@@ -40,27 +48,11 @@ struct metis_graph {
 inline metis_graph metis_graph_of(std::span<const global_index> offsets,
                                   std::span<const global_index> columns, part_balance balance) {
   const std::size_t n = offsets.size() - 1;
-  const auto for_entries = [&](auto visit) {
-    for (std::size_t row = 0; row < n; ++row)
-      for (auto e = static_cast<std::size_t>(offsets[row]); e < static_cast<std::size_t>(offsets[row + 1]);
-           ++e)
-        if (const auto col = static_cast<std::size_t>(columns[e]); col != row) visit(row, col);
-  };
-  std::vector<std::size_t> begin(n + 1, 0);
-  for_entries([&](std::size_t row, std::size_t col) { ++begin[row + 1], ++begin[col + 1]; });
-  std::inclusive_scan(begin.begin(), begin.end(), begin.begin());
-  std::vector<idx_t> both(begin.back());
-  std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
-  for_entries([&](std::size_t row, std::size_t col) {
-    both[next[row]++] = static_cast<idx_t>(col);
-    both[next[col]++] = static_cast<idx_t>(row);
-  });
-
+  const auto both = neighbours_of<idx_t>(offsets, columns);
   metis_graph graph;
   graph.offsets = {0};
   for (std::size_t v = 0; v < n; ++v) {
-    const std::span list(both.data() + begin[v], begin[v + 1] - begin[v]);
-    std::ranges::sort(list);
+    const std::span<const idx_t> list = both.of(v);
     for (std::size_t k = 0; k < list.size(); ++k)
       if (k > 0 && list[k] == list[k - 1]) {
         ++graph.edge_weights.back();
@@ -110,8 +102,9 @@ inline void require_metis_done(int code, std::size_t vertices, std::size_t edges
 }  // namespace detail
 
 /// The part, in [0, parts), of each of n vertices; few edges run between parts, and parts are about equally
-/// large. By recursive bisection for at most 8 parts, as METIS advises, and where a part has fewer than 30
-/// vertices, of which k-way partitioning may leave none; k-way otherwise.
+/// large; or little travels between them (metis_options). By recursive bisection for at most 8 parts, as
+/// METIS advises, and where a part has fewer than 30 vertices, of which k-way partitioning may leave none;
+/// k-way otherwise, and for the volume, which METIS makes small in that way only.
 ///
 /// A, n x n, is the pattern of a graph in CSR: row v, the entries [offsets[v], offsets[v + 1]) of `columns`,
 /// names the vertices with an edge to v. The graph may be directed and have loops; an entry counts as often
@@ -137,8 +130,10 @@ inline std::vector<int> metis_parts(std::span<const global_index> offsets,
   settings[METIS_OPTION_SEED] = static_cast<idx_t>(base::mixed_bits(options.seed) >> 33);  // not negative
   auto vertices = static_cast<idx_t>(n), weights = idx_t{1}, count = static_cast<idx_t>(parts),
        cut = idx_t{0};
+  const bool volume = options.objective == part_objective::volume;
+  if (volume) settings[METIS_OPTION_OBJTYPE] = METIS_OBJTYPE_VOL;
   const bool few = parts <= 8 || n / static_cast<std::size_t>(parts) < 30;
-  const auto cut_graph = few ? METIS_PartGraphRecursive : METIS_PartGraphKway;
+  const auto cut_graph = few && !volume ? METIS_PartGraphRecursive : METIS_PartGraphKway;
   static std::mutex one_at_a_time;
   const std::scoped_lock turn(one_at_a_time);
   const int code =
