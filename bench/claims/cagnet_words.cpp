@@ -3,6 +3,7 @@
 #include "../support/small_matrices.hpp"
 #include "cagnet.hpp"
 #include "claim.hpp"
+#include "partita/transfer/scaled_pattern.hpp"
 
 namespace bench::claims {
 
@@ -13,9 +14,10 @@ using namespace partita;
 constexpr spmm_options whole_blocks{.stationary = stationary::c, .rows = row_exchange::full};
 
 sparse<double, dynamic_layout, host> matrix_on(const host_mesh& m, const policy& p, global_index n,
-                                               global_index degree, bool ones = false) {
-  const auto mine = random_entries(n, degree, true, m.world().rank(), m.world().size(), ones);
-  return distribute(m, p, {n, n}, mine, symmetry::symmetric);
+                                               global_index degree, bool pattern = false) {
+  const auto mine = random_entries(n, degree, true, m.world().rank(), m.world().size());
+  return pattern ? distribute(m, p, {n, n}, transfer::scaled_pattern(mine), symmetry::symmetric)
+                 : distribute(m, p, {n, n}, mine, symmetry::symmetric);
 }
 
 /// What one product with A (n x n) and X (n x f) receives on each rank.
@@ -24,11 +26,7 @@ std::vector<global_index> words_of_product(const policy& p, mesh_shape shape, gl
   return words_of(shape, [&](const host_mesh& m) {
     const auto a = matrix_on(m, p, n, degree);
     const auto x = random_rows(m, p.dense, n, f);
-    spmm_plan<double, host> multiply(a, x, how);
-    dense<double, dynamic_layout, host> y(m, x.layout(), x.row_blocking(), x.col_blocking());
-    const traffic received = counted(m, [&] { multiply(x, y); });
-    if (!(received == multiply.predicted())) throw error("the ledger differs from the prediction");
-    return received;
+    return counted_product(a, x, how);
   });
 }
 
@@ -37,11 +35,9 @@ std::vector<global_index> words_of_layer(int ranks, global_index n, global_index
   return words_of({ranks, 1, 1}, [&](const host_mesh& m) {
     const auto a = matrix_on(m, row_1d, n, 9);
     const auto h = random_rows(m, row_1d.dense, n, in), g = random_rows(m, row_1d.dense, n, out);
-    return counted(m, [&] {
-      (void)spmm(a, h, whole_blocks);                        // forward: A^T H
-      const auto ag = spmm(transposed(a), g, whole_blocks);  // backward: A G, used twice
-      (void)inner(h, ag);                                    // H^T A G
-    });
+    return counted_product(a, h, whole_blocks) +              // forward: A^T H
+           counted_product(transposed(a), g, whole_blocks) +  // backward: A G, used twice
+           counted(m, [&] { (void)inner(h, g); });            // H^T (A G)
   });
 }
 
@@ -91,14 +87,14 @@ outcome words_1_5d() {
 }
 
 /// Words of A's blocks on the wire for each of its nonzeros.
-double words_per_nonzero(int q, global_index n, global_index degree, bool ones) {
+double words_per_nonzero(int q, global_index n, global_index degree, bool pattern) {
   constexpr global_index f = 4;
   global_index nonzeros = 0;
   const auto words = words_of({q, q, 1}, [&](const host_mesh& m) {
-    const auto a = matrix_on(m, grid_2d, n, degree, ones);
+    const auto a = matrix_on(m, grid_2d, n, degree, pattern);
     const auto x = random_rows(m, grid_2d.dense, n, f);
     if (m.world().rank() == 0) nonzeros = std::ssize(random_entries(n, degree, true));
-    return counted(m, [&] { (void)spmm(a, x, whole_blocks); });
+    return counted_product(a, x, whole_blocks);
   });
   const global_index rows_of_x = q * n * f - n * f;  // over all ranks
   return static_cast<double>(sum(words) - rows_of_x) / static_cast<double>((q - 1) * nonzeros);

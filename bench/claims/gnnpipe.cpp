@@ -77,7 +77,7 @@ std::array<double, 3> predicted_seconds(const row& r) {
       static_cast<double>(bytes_of<float>(2 * net.layers * net.width * mirrors_of_hybrid(r.graph))) / gpus;
   return {work + halo_time * gigabytes(graph_parallel_words(net, gpus, r.graph.mirrors)) * gigabyte / gpus,
           pipeline(gpus, chunks, work / chunks),
-          pipeline(hybrid_stages, chunks / hybrid_ways, work / chunks) + halo_time * halo};
+          pipeline(hybrid_stages, chunks / hybrid_ways, hybrid_ways * work / chunks) + halo_time * halo};
 }
 
 outcome best_method() {

@@ -31,10 +31,22 @@ partita::traffic counted(const host_mesh& m, Work work) {
   return m.world().ledger().total();
 }
 
+/// What this rank receives in A X, planned before.
+template <partita::layout A>
+partita::traffic counted_product(const partita::sparse<double, A, partita::host>& a,
+                                 const partita::dense<double, partita::dynamic_layout, partita::host>& x,
+                                 partita::spmm_options how = {}) {
+  partita::spmm_plan<double, partita::host> multiply(a, x, how);
+  partita::dense<double, partita::dynamic_layout, partita::host> y(x.mesh(), x.layout(), a.row_blocking(),
+                                                                   x.col_blocking());
+  const partita::traffic received = counted(x.mesh(), [&] { multiply(x, y); });
+  if (!(received == multiply.predicted())) throw partita::error("the ledger is not as predicted");
+  return received;
+}
+
 /// n x n, about `degree` entries in a row, of which this is the share of a rank; symmetric if asked for.
 inline std::vector<partita::triplet<double>> random_entries(global_index n, global_index degree,
-                                                            bool symmetric, int rank = 0, int ranks = 1,
-                                                            bool ones = false) {
+                                                            bool symmetric, int rank = 0, int ranks = 1) {
   std::vector<partita::triplet<double>> list;
   const partita::interval mine = partita::comm::share_of(n, rank, ranks);
   for (global_index v = mine.begin; v < mine.end; ++v)
@@ -42,7 +54,7 @@ inline std::vector<partita::triplet<double>> random_entries(global_index n, glob
       const global_index a = symmetric ? std::min(u, v) : u, b = symmetric ? std::max(u, v) : v;
       if (static_cast<global_index>(partita::base::random_bits(11, a, b) % static_cast<std::uint64_t>(n)) <
           degree)
-        list.push_back({v, u, ones ? 1.0 : 0.25 + partita::base::random_uniform(12, a, b)});
+        list.push_back({v, u, 0.25 + partita::base::random_uniform(12, a, b)});
     }
   return list;
 }
