@@ -3,7 +3,7 @@
 # THREADS: what together makes threads do all that they do, for the thread sanitizer.
 partita_add_tests(plain_tests TESTS
                   base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/triplet
-                  partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/orders partition/policies partition/sparse_blocks partition/vertex_cover
+                  partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/orders partition/policies partition/sparse_blocks partition/vertex_cover local/row_encoding
                   partition/route partition/volume
                   memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors

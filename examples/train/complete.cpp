@@ -149,13 +149,17 @@ void require_mesh(const command& c) {
 }
 
 void require_products(const command& c) {
-  if (c.training.operands == nn::operand_format::own) return;
-  require_stages_possible(c.training, "--products bf16");
-  refuse_pairs({{c.precision == "f64", "--products bf16 and --precision f64"},
-                {c.reproducible, "--products bf16 and --reproducible"},
-                {c.device == "cuda", "--products bf16 and --device cuda"},
-                {c.in_batches(), "--products bf16 and --batch"},
-                {c.on_stages(), "--products bf16 and --stages"}});
+  const bool rounds = c.training.operands != nn::operand_format::own;
+  const std::string option = rounds ? "--products bf16" : "--row-encoding";
+  if (!rounds && c.training.encoding == partita::local::row_encoding::exact) return;
+  require_stages_possible(c.training, option.c_str());
+  refuse_pairs({{rounds && c.precision == "f64", option + " and --precision f64"},
+                {c.reproducible, option + " and --reproducible"},
+                {rounds && c.device == "cuda", option + " and --device cuda"},
+                {c.in_batches(), option + " and --batch"},
+                {c.on_stages(), option + " and --stages"}});
+  refuse_if(rounds && c.training.encoding != partita::local::row_encoding::exact,
+            "--products bf16 and --row-encoding do not go together");
 }
 
 /// Throws usage_error for a --far that has no budget, or is for something else.

@@ -227,4 +227,57 @@ TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, the
   });
 }
 
+/// Products whose rows travel in fewer bytes, against the bound of what is rounded, and bytes that are
+/// received.
+TEST_CASE("rows in 16, 8 and 4 bits: errors and bytes") {
+  const problem p{{41, 41}, 10};
+  for (const policy& named : {row_1d, replicated_1_5d, grid_2d, split_3d, feature_row})
+    for (const int ranks : {4, 6})
+      with_mesh(default_mesh(named, ranks), [&](const host_mesh& m) {
+        const auto a = one_way(m, named, p);
+        const layout l = named.dense;
+        const blocking features = blocking::even(p.width, m.shape(), nesting::cols);
+        const auto x = generate<double>(m, l, a.col_blocking(), features, field(0));
+        for (const bool transpose : {false, true}) {
+          double largest = 0, most = 0;  // of a row of |A|, and of X
+          std::vector<double> sums(41, 0);
+          for (const auto& e : p.entries)
+            largest = std::max(
+                largest, sums[static_cast<std::size_t>(transpose ? e.col : e.row)] += std::abs(e.value));
+          for (global_index i = 0; i < 41; ++i)
+            for (global_index j = 0; j < p.width; ++j) most = std::max(most, std::abs(field(0)(i, j)));
+          const std::vector<double> expected = product(p.entries, p.shape, p.width, transpose);
+          const auto check = [&](const auto& matrix) {
+            const spmm_options exact{stationary::a, row_exchange::sparsity_aware};
+            const spmm_plan plain(matrix, x, exact);
+            for (const local::row_encoding how :
+                 {local::row_encoding::bf16, local::row_encoding::int8, local::row_encoding::int4}) {
+              spmm_options o = exact;
+              o.encoding = how;
+              spmm_plan plan(matrix, x, o);
+              auto y = generate<double>(m, l, matrix.row_blocking(), features, field(1));
+              plan(x, y);
+              run_again(m, plan, x, y);
+              // A number is off by a step at most, or by 2^-8 of itself, and so is a sum of Y where sums go.
+              const double step =
+                  how == local::row_encoding::bf16 ? 0x1p-8 : 2.1 / ((1 << local::bits_of(how)) - 1);
+              CHECK(largest_difference(collect(y), expected) <=
+                    step * largest * most * (transpose ? ranks : 1));
+              CHECK(plan.predicted().messages == plain.predicted().messages);
+              global_index coded = 0, elements = 0;  // received along row
+              for (const comm::ledger_entry& e : m.ledger().entries())
+                if (e.kind == operation::all_to_all && e.axis == "row") coded += e.received.words;
+              const global_index width = plan.options().stationary == stationary::a && m.shape().col > 1 &&
+                                                 named.sparse.cols.contains(axis::col)
+                                             ? p.width
+                                             : features.block(l.cols, m.at()).size();
+              elements = coded / local::sent_of_row(how, width) * width;
+              CHECK(plan.predicted().words - coded == plain.predicted().words - elements);
+            }
+          };
+          transpose ? check(transposed(a)) : check(a);
+        }
+      });
+}
+
 }  // namespace test_needed_exchange

@@ -8,13 +8,22 @@
 /// no chunk before it needed.
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "partita/algebra/chunk_lists.hpp"
 #include "partita/local/pass.hpp"
 
 namespace partita::algebra::detail {
+
+/// How rows travel, and where the rows and columns of this rank's block of X are in X.
+struct row_code {
+  local::row_encoding how = local::row_encoding::exact;
+  global_index first_row = 0, first_col = 0;
+};
 
 /// Needed rows of X, in one all-to-all for each step; or, the other way, sums for the needed rows, which
 /// travel when the last chunk has added to them and which their owners add when all of a block have arrived,
@@ -24,12 +33,14 @@ class needed_exchange final : public row_traffic<T> {
  public:
   /// `merged`: whether there is one tile for the rows of all other ranks, else one for each rank.
   needed_exchange(const mesh<Device>& m, std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow,
-                  bool merged)
+                  bool merged, const row_code& code = {})
       : row_(m.along(axis::row)),
         queue_(m.queue()),
         lists_(std::move(lists)),
         steps_(*lists_),
-        merged_(merged) {
+        merged_(merged),
+        rows_come_(flow == row_flow::rows_come),
+        code_(code) {
     const bool come = flow == row_flow::rows_come, chunked = steps_.chunks() > 1;
     std::size_t in_table = 0;
     std::array<std::size_t, 2> out{}, in{};
@@ -46,6 +57,7 @@ class needed_exchange final : public row_traffic<T> {
       outgoing_[i] = buffer<T, Device>(queue_, out[i]);
       incoming_[i] = buffer<T, Device>(queue_, in[i]);
     }
+    if (is_coded()) make_code_buffers();
   }
 
   /// What has come in chunks is copied to a table, and another step can come in its place.
@@ -56,7 +68,7 @@ class needed_exchange final : public row_traffic<T> {
          &step::received_size);
   }
   matrix_view<const T> arrive(std::size_t n, std::size_t t) override {
-    requests_[n % 2].wait();
+    wait(n % 2);
     const step& s = steps_[n];
     if (steps_.chunks() > 1) {
       local::unpack_rows(queue_, incoming_[n % 2].data(), s.places.span(), table(n));
@@ -71,7 +83,7 @@ class needed_exchange final : public row_traffic<T> {
   }
   void leave(std::size_t n, std::size_t t, matrix_view<T>) override {
     if (!merged_ && t != last_tile()) return;
-    requests_[n % 2].wait();
+    wait(n % 2);
     std::span<const T> from = std::as_const(table_).span();
     if (steps_.chunks() > 1) {
       local::pack_rows(queue_, matrix_view<const T>(table(n)), steps_[n].places.span(),
@@ -82,7 +94,7 @@ class needed_exchange final : public row_traffic<T> {
          &step::sent_size);
   }
   void finish(std::size_t k, matrix_view<T> y) override {
-    for (request& r : requests_) r.wait();
+    for (const std::size_t i : {0, 1}) wait(i);
     const std::size_t chunks = steps_.chunks();
     for (std::size_t r = 0; r < steps_.ranks(); ++r)
       for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
@@ -101,8 +113,71 @@ class needed_exchange final : public row_traffic<T> {
 
   void send(std::size_t n, std::span<const T> from, counts from_size, std::span<T> to, counts to_size) {
     const auto &gone = steps_[n].*from_size, &come = steps_[n].*to_size;
+    if (is_coded()) return send_code(n, from, gone, to, come);
     requests_[n % 2] =
         row_.start_all_to_all(from.first(comm::total_of(gone)), gone, to.first(comm::total_of(come)), come);
+  }
+  void wait(std::size_t i) {
+    requests_[i].wait();
+    if (!is_coded() || in_flight_[i].to == nullptr) return;
+    flight& f = in_flight_[i];
+    if constexpr (std::is_floating_point_v<T>)
+      decode_rows(queue_, f.rows,
+                  local::decoded_row<T>{code_.how, std::as_const(f.incoming).data(), steps_.width(), f.to});
+    f.to = nullptr;
+  }
+
+  /// A message of encoded rows.
+  struct flight {
+    buffer<std::uint8_t, Device> outgoing, incoming;
+    std::vector<global_index> gone, come;  ///< bytes to and from each rank
+    T* to = nullptr;                       ///< where the rows that come are decoded
+    std::size_t rows = 0;
+  };
+
+  bool is_coded() const { return code_.how != local::row_encoding::exact && steps_.width() > 0; }
+  void make_code_buffers() {
+    if (!std::is_floating_point_v<T>)
+      base::throw_error<error>(
+          {"rows in ", local::name_of(code_.how), " are for numbers of float or double"});
+    std::array<std::size_t, 2> out{}, in{};
+    for (std::size_t n = 0; n < steps_.size(); ++n) {
+      const std::size_t sent = comm::total_of(steps_[n].sent), received = comm::total_of(steps_[n].received);
+      out[n % 2] = std::max(out[n % 2], rows_come_ ? sent : received);
+      in[n % 2] = std::max(in[n % 2], rows_come_ ? received : sent);
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      in_flight_[i].outgoing = buffer<std::uint8_t, Device>(queue_, out[i] * bytes_of_row());
+      in_flight_[i].incoming = buffer<std::uint8_t, Device>(queue_, in[i] * bytes_of_row());
+    }
+  }
+  std::size_t bytes_of_row() const {
+    return static_cast<std::size_t>(local::sent_of_row(code_.how, steps_.width()));
+  }
+  /// The counts are those of elements.
+  void send_code(std::size_t n, std::span<const T> from, const std::vector<global_index>& gone,
+                 std::span<T> to, const std::vector<global_index>& come) {
+    flight& f = in_flight_[n % 2];
+    const auto bytes = [&](const std::vector<global_index>& elements, std::vector<global_index>& all) {
+      all.clear();
+      for (const global_index size : elements)
+        all.push_back(size / steps_.width() * static_cast<global_index>(bytes_of_row()));
+      return comm::total_of(all);
+    };
+    const std::size_t out = bytes(gone, f.gone), in = bytes(come, f.come);
+    if (n == 0) ++calls_;
+    const random_key key{.step = calls_,
+                         .stream = rows_come_ ? 0 : 1 + static_cast<std::uint64_t>(row_.rank())};
+    if constexpr (std::is_floating_point_v<T>)
+      encode_rows(queue_, out / bytes_of_row(),
+                  local::encoded_row<T>{code_.how, from.data(), steps_.width(),
+                                        rows_come_ ? steps_[n].rows.span().data() : nullptr,
+                                        rows_come_ ? code_.first_row : 0, code_.first_col, key.word(),
+                                        f.outgoing.data()});
+    f.to = to.data();
+    f.rows = in / bytes_of_row();
+    requests_[n % 2] = row_.start_all_to_all(std::as_const(f.outgoing).span().first(out), f.gone,
+                                             f.incoming.span().first(in), f.come);
   }
   template <class U>
   matrix_view<U> view(U* rows, std::size_t count) const {
@@ -124,9 +199,12 @@ class needed_exchange final : public row_traffic<T> {
   device_queue<Device> queue_;
   std::shared_ptr<const chunk_lists<Device>> lists_;
   const chunk_lists<Device>& steps_;
-  bool merged_;
+  bool merged_, rows_come_;
+  row_code code_;
+  std::uint64_t calls_ = 0;  ///< products so far
   buffer<T, Device> table_;
   std::array<buffer<T, Device>, 2> outgoing_, incoming_;
+  std::array<flight, 2> in_flight_;
   std::array<request, 2> requests_;
 };
 

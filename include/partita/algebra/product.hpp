@@ -173,8 +173,13 @@ std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Devi
   if (blocks.row_ranks() == 1 && options.rows == row_exchange::cover)
     options.rows = row_exchange::sparsity_aware;
   if constexpr (std::is_same_v<Stored, T>)
-    if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh))
+    if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh)) {
+      if (options.encoding != local::row_encoding::exact)
+        base::throw_error<error>(
+            {"rows in ", local::name_of(options.encoding),
+             " are not available on a reproducible mesh: what a rank has itself is exact"});
       return verbs->make_product(blocks, a.tiles, options, a.cols.size());
+    }
   if (options.rows == row_exchange::cover) return make_covered_product<Stored>(blocks, *a.tiles, options);
   return std::make_unique<staged_product<T, Device, Stored>>(
       product_stages<T, Device, T, Stored>(blocks, a.tiles, options));

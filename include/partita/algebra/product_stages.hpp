@@ -91,8 +91,11 @@ class product_stages {
     const auto& m = plan_.blocks().m;
     if (plan_.lists() == nullptr)
       return std::make_unique<whole_exchange<E, Device>>(m, plan_.groups(), plan_.width());
-    return std::make_unique<needed_exchange<E, Device>>(m, plan_.lists(), plan_.blocks().flow,
-                                                        plan_.merges());
+    const spmm_blocks<Device>& b = plan_.blocks();
+    const row_code code{plan_.options().encoding,
+                        b.rows_of_x().block(b.exchanged(plan_.options()).rows, m.at()).begin,
+                        plan_.columns().begin};
+    return std::make_unique<needed_exchange<E, Device>>(m, plan_.lists(), b.flow, plan_.merges(), code);
   }
 
   product_plan<T, Device> plan_;

@@ -246,9 +246,12 @@ std::string spmm_plan<T, Device, Stored>::explain() const {
   const spmm_options how = options();
   return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
-                            algebra::detail::what_travels(how.rows), " are exchanged: ", predicted().words,
-                            " words are received and ", multiplications(), " multiplied",
-                            product_->facts().reorders ? ", rows of A in another order" : ""});
+                            algebra::detail::what_travels(how.rows), " are exchanged",
+                            how.encoding == local::row_encoding::exact
+                                ? ""
+                                : base::sentence_of({" in ", local::name_of(how.encoding)}),
+                            ": ", predicted().words, " words are received and ", multiplications(),
+                            " multiplied", product_->facts().reorders ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

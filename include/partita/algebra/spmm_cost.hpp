@@ -28,6 +28,9 @@ struct spmm_options {
   /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
   /// Y has the same bits. `automatic` is decided in the second product with each block.
   local::row_order row_order = local::row_order::automatic;
+  /// How rows of X, and sums for rows of Y, travel along row; but for `exact` only needed rows do, and an
+  /// element that is received is a byte. What a rank has itself is not rounded.
+  local::row_encoding encoding = local::row_encoding::exact;
 };
 
 namespace algebra::detail {
@@ -119,14 +122,15 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
     base::throw_error<error>(
         {"row_exchange::cover is for products with the values that a matrix has, on a mesh that is not "
          "reproducible: not for values of edges, messages, and attention"});
-  if (asked.chunks > 1 && asked.rows == row_exchange::automatic) asked.rows = row_exchange::sparsity_aware;
+  const bool lists = asked.chunks > 1 || asked.encoding != local::row_encoding::exact;
+  if (lists && asked.rows == row_exchange::automatic) asked.rows = row_exchange::sparsity_aware;
   std::array<spmm_options, 4> candidates;
   std::vector<global_index> elements;
   for (const stationary kept : {stationary::c, stationary::a})
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order};
+        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order, asked.encoding};
         elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);
@@ -199,7 +203,9 @@ class spmm_cost {
       if (b.stays(o) && col_of(g) != b.m.at().col) continue;
       std::vector<global_index> rows = o.rows == row_exchange::sparsity_aware ? coming_[g] : groups_[g].rows;
       if (o.rows == row_exchange::full && b.sums_go()) rows.assign(rows.size(), rows[b.own_tile()]);
-      v += transfer::received_rows(rows, b.columns(o).size(), static_cast<int>(b.own_tile()));
+      const auto how = o.rows == row_exchange::full ? local::row_encoding::exact : o.encoding;
+      v += transfer::received_rows(rows, local::sent_of_row(how, b.columns(o).size()),
+                                   static_cast<int>(b.own_tile()));
     }
     return v + received_in_x_layout(o) + received_in_sums(o);
   }

@@ -9,7 +9,7 @@
 namespace partita::base {
 
 /// The upper 16 bits of a float: its sign, its exponent and 7 bits of its fraction, so that numbers of every
-/// magnitude are kept to 2^-9 of it, less exactly where they are subnormal. Every bfloat16 is a float; there
+/// magnitude are kept to 2^-8 of it, less exactly where they are subnormal. Every bfloat16 is a float; there
 /// is no arithmetic but that of float.
 class bfloat16 {
  public:

@@ -187,19 +187,21 @@ void add_model(const named_model<T, Device>& model) {
   detail::known_models<T, Device>().push_back(model);
 }
 
-/// Throws error where operands of products are to be rounded, and a product of this model has others.
+/// Throws error where operands of products are to be rounded or sent in fewer bytes, and a product of this
+/// model has others.
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
-  if (options.operands == operand_format::own) return;
-  if (!algebra::multiplies_bfloat16<T, Device>)
+  const bool rounds = options.operands != operand_format::own;
+  if (!rounds && options.encoding == local::row_encoding::exact) return;
+  if (rounds && !algebra::multiplies_bfloat16<T, Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
   if (!model.rounds_operands())
     base::throw_error<error>({"model ", model.title(),
-                              " has products whose operands are not rounded to bfloat16; ",
+                              " has products whose operands are not rounded, nor sent in fewer bytes; ",
                               models_that(&model_row::rounds_operands), " have none"});
   if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
     base::throw_error<error>(
-        {"operands of products are rounded to bfloat16 on whole graphs, without stages"});
+        {"operands of products are rounded, and sent in fewer bytes, on whole graphs, without stages"});
 }
 
 /// The model named by `options`. Throws error for an unknown model, or a variant that it does not have, also

@@ -6,6 +6,7 @@
 
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/cuda/entries.hpp"
+#include "partita/local/row_encoding.hpp"
 #include "partita/local/shapes.hpp"
 
 namespace partita::on_cuda {
@@ -156,6 +157,16 @@ void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const local::
   const local_index count =
       base::to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   on_cuda::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
+}
+
+/// As on_host::encode_rows; everything is in device memory.
+template <class T>
+void encode_rows(const device_queue<cuda_device>& q, std::size_t count, const local::encoded_row<T>& row) {
+  on_cuda::launch(q, static_cast<std::int64_t>(count), row);
+}
+template <class T>
+void decode_rows(const device_queue<cuda_device>& q, std::size_t count, const local::decoded_row<T>& row) {
+  on_cuda::launch(q, static_cast<std::int64_t>(count), row);
 }
 
 }  // namespace partita::on_cuda

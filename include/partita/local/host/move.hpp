@@ -7,6 +7,7 @@
 
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/vector.hpp"
+#include "partita/local/row_encoding.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -120,6 +121,20 @@ inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::
   for_rows(q.threads(), count, to.cols, [=](local_index i) {
     T* const sums = to.row_data(rows[static_cast<std::size_t>(i)]);
     for (local_index j = 0; j < to.cols; ++j) sums[j] += in(i, j);
+  });
+}
+
+/// The codes of `count` rows, and the rows of such codes.
+template <class T>
+inline void encode_rows(const device_queue<host>& q, std::size_t count, const local::encoded_row<T>& row) {
+  run_rows(q.threads(), static_cast<local_index>(count), row.width, [&](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) row(i);
+  });
+}
+template <class T>
+inline void decode_rows(const device_queue<host>& q, std::size_t count, const local::decoded_row<T>& row) {
+  run_rows(q.threads(), static_cast<local_index>(count), row.width, [&](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) row(i);
   });
 }
 
