@@ -151,14 +151,14 @@ void require_mesh(const command& c) {
 void require_products(const command& c) {
   const bool rounds = c.training.operands != nn::operand_format::own;
   const std::string option = rounds ? "--products bf16" : "--row-encoding";
-  if (!rounds && c.training.encoding == partita::local::row_encoding::exact) return;
+  if (!rounds && c.training.encoding == partita::algebra::row_encoding::exact) return;
   require_stages_possible(c.training, option.c_str());
   refuse_pairs({{rounds && c.precision == "f64", option + " and --precision f64"},
                 {c.reproducible, option + " and --reproducible"},
                 {rounds && c.device == "cuda", option + " and --device cuda"},
                 {c.in_batches(), option + " and --batch"},
                 {c.on_stages(), option + " and --stages"}});
-  refuse_if(rounds && c.training.encoding != partita::local::row_encoding::exact,
+  refuse_if(rounds && c.training.encoding != partita::algebra::row_encoding::exact,
             "--products bf16 and --row-encoding do not go together");
 }
 

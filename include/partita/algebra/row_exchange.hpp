@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
+#include "partita/local/row_encoding.hpp"
 #include "partita/local/view.hpp"
 
 namespace partita {
@@ -17,6 +18,12 @@ namespace partita {
 /// rank can sum them; see transfer::row_cover. `automatic` minimises what the busiest rank receives with the
 /// first two.
 enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware, cover };
+
+namespace algebra {
+
+using local::row_encoding;
+
+}  // namespace algebra
 
 namespace algebra::detail {
 

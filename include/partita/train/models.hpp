@@ -192,7 +192,7 @@ void add_model(const named_model<T, Device>& model) {
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
   const bool rounds = options.operands != operand_format::own;
-  if (!rounds && options.encoding == local::row_encoding::exact) return;
+  if (!rounds && options.encoding == algebra::row_encoding::exact) return;
   if (rounds && !algebra::multiplies_bfloat16<T, Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
   if (!model.rounds_operands())
