@@ -119,6 +119,8 @@ TEST_CASE(
           o.mini_batch.cut_graph = cut;
           check_step(step_of(ranks, typed, o), expected);
         }
+    o.mini_batch.cut_graph = false;
+    with_mesh({3, 1, 1}, [&](const host_mesh& m) { check_words(batch_trainer(m, typed, o, row_1d).run()); });
     o.mini_batch.placement = placement::column;
     CHECK_THROWS_WITH(step_of(1, typed, o), doctest::Contains("which model "));
   }
