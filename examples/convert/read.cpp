@@ -9,9 +9,9 @@
 #include "partita/io/blocked.hpp"
 #include "partita/io/csv.hpp"
 #include "partita/io/dataset.hpp"
+#include "partita/io/folder_reading.hpp"
 #include "partita/io/graph_text.hpp"
 #include "partita/io/gzip.hpp"
-#include "partita/io/mapped_features.hpp"
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/metis_graph.hpp"
 #include "partita/io/npz.hpp"
@@ -98,26 +98,14 @@ graph from_folder(const std::string& path) {
     g.shape = {n, n};
   }
   if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
-  std::error_code status;
-  if (const fs::path rows = dir / "edge_features.npy"; fs::exists(fs::symlink_status(rows, status))) {
-    g.edge_features = io::map_features(rows.string(), "edge");
-    if (g.edge_features.rows != static_cast<global_index>(g.edges.size()))
-      throw input_error(rows.string() + ": expected " + std::to_string(g.edges.size()) + " rows, found " +
-                        std::to_string(g.edge_features.rows));
-  }
-  if (const fs::path types = dir / "edge_type.npy"; fs::exists(fs::symlink_status(types, status)))
-    g.edge_types = io::detail::edge_types(types.string(), static_cast<global_index>(g.edges.size()));
-  const fs::path weights = dir / "edge_weight.npy";
-  if (!fs::exists(fs::symlink_status(weights, status))) return g;  // a link to nothing is refused
-  if (io::read_npy_header(weights).descr == "<f4") {
-    const auto values = io::read_npy<float>(weights).values;
-    g.weights.assign(values.begin(), values.end());
-  } else {
-    g.weights = io::read_npy<double>(weights).values;
-  }
-  if (g.weights.size() != g.edges.size())
-    throw input_error(weights.string() + ": expected " + std::to_string(g.edges.size()) + " weights, found " +
-                      std::to_string(g.weights.size()));
+  const auto edges = static_cast<global_index>(g.edges.size());
+  namespace files = io::detail;
+  if (const fs::path rows = dir / "edge_features.npy"; files::is_there(rows))
+    g.edge_features = files::map_edge_features(rows.string(), edges, "edges.npy");
+  if (const fs::path types = dir / "edge_type.npy"; files::is_there(types))
+    g.edge_types = files::edge_types(types.string(), edges);
+  if (const fs::path weights = dir / "edge_weight.npy"; files::is_there(weights))
+    g.weights = std::move(files::map_edge_weights(weights.string(), edges, "edges.npy").edit());
   return g;
 }
 

@@ -15,6 +15,7 @@
 
 #include "graph.hpp"
 #include "partita/io/blocked.hpp"
+#include "partita/io/folder_reading.hpp"
 #include "partita/io/graph_text.hpp"
 #include "partita/io/gzip.hpp"
 #include "partita/io/matrix_market.hpp"
@@ -119,12 +120,6 @@ void write_list(const std::string& path, graph g, bool packed) {
   });
 }
 
-/// Also where it is a link to nothing, which its reader refuses.
-bool is_there(const fs::path& path) {
-  std::error_code status;
-  return fs::exists(fs::symlink_status(path, status));
-}
-
 /// A copy, whole or not at all, of a file for `vertices` vertices.
 void copy_whole(const fs::path& from, const fs::path& to, global_index vertices) {
   const std::string name = io::detail::name_of_file(from);
@@ -205,7 +200,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   if (!g.edge_types.empty())
     write_array(dir / "edge_type.npy", {static_cast<global_index>(g.edge_types.size())}, g.edge_types);
   const auto has = [&](const std::string& name) {
-    if (!g.data) return is_there(source / name);
+    if (!g.data) return io::detail::is_there(source / name);
     return name != "features_csr.npz" &&
            (name == "features.npy" ? g.data->features > 0 : !g.data->split.empty());
   };
@@ -214,7 +209,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   for (const std::string name : vertex_files)
     if (!has(name)) remove_old(dir / name, say);
   for (const std::string name : further_files) {
-    const bool from_source = !g.data && is_there(source / name);
+    const bool from_source = !g.data && io::detail::is_there(source / name);
     if (from_source && !in_place) copy_whole(source / name, dir / name, g.shape.rows);
     if (!from_source && !std::ranges::count(kept, name)) remove_old(dir / name, say);
   }
@@ -249,7 +244,7 @@ partita::matrix_shape written_shape(const std::string& path, format to, const gr
                                     const std::string& source, const teller& say) {
   const bool is_list = to == format::edges || to == format::packed_edges;
   const bool is_counted = g.data || !g.ids.empty() || has_vertex_files(source) ||
-                          is_there(fs::path(source) / further_files.front());
+                          io::detail::is_there(fs::path(source) / further_files.front());
   if (!is_list && to != format::npy && (to != format::folder || is_counted)) return g.shape;
   const global_index n = shown_vertices(g, !is_list), lost = g.shape.rows - n;
   if (lost > 0 && is_list)
@@ -349,14 +344,15 @@ void write_vertices(const fs::path& dir, const io::dataset& data, bool counted) 
 
 bool has_vertex_files(const std::string& path) {
   std::error_code status;
-  return fs::is_directory(path, status) &&
-         std::ranges::any_of(vertex_files, [&](const char* name) { return is_there(fs::path(path) / name); });
+  return fs::is_directory(path, status) && std::ranges::any_of(vertex_files, [&](const char* name) {
+           return io::detail::is_there(fs::path(path) / name);
+         });
 }
 
 bool has_links(const std::string& path) {
   std::error_code status;
   return fs::is_directory(path, status) && std::ranges::any_of(further_files, [&](std::string_view name) {
-           return name.starts_with("links_") && is_there(fs::path(path) / name);
+           return name.starts_with("links_") && io::detail::is_there(fs::path(path) / name);
          });
 }
 

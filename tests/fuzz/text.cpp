@@ -24,9 +24,10 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 template <class T>
-void read_csv(input bytes) {
+void read_csv(input bytes, io::table_form form = io::table_form::commas) {
   read_by_threads(
-      bytes, [&](int threads) { return io::parse_csv<T>(text_of(bytes), "input", threads); },
+      bytes,
+      [&](int threads) { return io::parse_csv<T>(io::text_source(text_of(bytes), "input"), threads, form); },
       [](const auto& a, const auto& b) {
         return a.rows == b.rows && a.cols == b.cols && same_bits(a.values, b.values);
       });
@@ -43,6 +44,7 @@ void read_market(input bytes) {
 
 void csv(input bytes) {
   read_csv<double>(bytes);
+  read_csv<double>(bytes, io::table_form::edge_list);
   read_csv<std::int64_t>(bytes);
 }
 
