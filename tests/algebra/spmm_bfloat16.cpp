@@ -113,6 +113,20 @@ TEST_CASE("an X of bfloat16 in every schedule, in chunks, and for an A^T that is
   });
 }
 
+TEST_CASE("covers of floats: the product that exchanges needed rows") {
+  const problem p{{61, 61}, 7};
+  for (const policy& named : {row_1d, split_3d})
+    on_mesh(default_mesh(named, 8), [&](const host_mesh& m) {
+      const auto a = distribute(m, named, p.shape, share(p.values(), m));
+      const auto x = generate<float>(m, named.dense, {61, 7}, [](global_index i, global_index j) {
+        return static_cast<float>(element(i, j, 0));
+      });
+      const auto found = collect(spmm(a, x, {.rows = row_exchange::cover})), expected = collect(spmm(a, x));
+      for (std::size_t i = 0; i < found.size(); ++i)
+        if (std::abs(found[i] - expected[i]) > 1e-5F) FAIL("element ", i);
+    });
+}
+
 TEST_CASE("an X of bfloat16 and an A without values") {
   on_mesh({4, 1, 1}, [](const host_mesh& m) {
     const problem p{{61, 61}, 7};
