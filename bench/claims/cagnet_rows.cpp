@@ -13,8 +13,7 @@ namespace {
 using namespace partita;
 using triplets = std::vector<triplet<double>>;
 
-constexpr spmm_options whole_blocks{.stationary = stationary::c, .rows = row_exchange::full},
-    needed_rows{.stationary = stationary::c, .rows = row_exchange::sparsity_aware};
+constexpr spmm_options needed_rows{.stationary = stationary::c, .rows = row_exchange::sparsity_aware};
 
 triplets share_of(const triplets& all, const communicator& world) {
   const interval mine = comm::share_of(std::ssize(all), world.rank(), world.size());

@@ -11,8 +11,6 @@ namespace {
 
 using namespace partita;
 
-constexpr spmm_options whole_blocks{.stationary = stationary::c, .rows = row_exchange::full};
-
 sparse<double, dynamic_layout, host> matrix_on(const host_mesh& m, const policy& p, global_index n,
                                                global_index degree, bool pattern = false) {
   const auto mine = random_entries(n, degree, true, m.world().rank(), m.world().size());

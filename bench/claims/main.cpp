@@ -95,11 +95,13 @@ int main(int argc, char** argv) try {
   bench::add_choice(app, "--only", only, {"CAGNET", "GNNPipe", "NeutronTP", "LeapGNN"},
                     "the claims of one paper");
   app.add_option("--json", json_file, "also writes them to this file")->option_text("FILE");
-  bench::add_choice(app, "--table", table, {"pipelines", "placements"}, "instead, all figures of one kind");
+  bench::add_choice(app, "--table", table, {"words", "pipelines", "placements"},
+                    "instead, all figures of one kind");
   bench::add_number(app, "--vertices", vertices, 64, 1 << 24,
                     "of the planted graphs; claims are for the default");
   bench::parse(app, argc, argv);
   bench::claims::set_vertices_of_leapgnn(vertices);
+  if (table == "words") return bench::claims::print_words() ? 0 : 1;
   if (table == "pipelines") bench::claims::print_pipelines();
   if (table == "placements") bench::claims::print_placements(vertices);
   return !table.empty() || bench::claims::run(only, json_file) ? 0 : 1;

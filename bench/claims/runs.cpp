@@ -70,6 +70,17 @@ io::dataset random_graph(global_index vertices, global_index degree, global_inde
   return d;
 }
 
+io::dataset complete_graph(global_index vertices, global_index features, global_index classes) {
+  io::dataset d = counts(vertices, features, classes);
+  d.name = "a complete graph";
+  for (global_index v = 0; v < vertices; ++v)
+    for (global_index u = 0; u < vertices; ++u)
+      if (u != v) d.edges.push_back({u, v});
+  add_vertices(d);
+  std::ranges::fill(d.split.edit(), std::uint8_t{1});
+  return d;
+}
+
 io::dataset planted_dataset(global_index vertices, global_index communities, double mixing,
                             global_index classes) {
   io::dataset d = counts(vertices, 8, classes);

@@ -22,6 +22,8 @@ io::dataset counts(global_index vertices, global_index features, global_index cl
 /// vertices are drawn at random, most of them among the first.
 io::dataset random_graph(global_index vertices, global_index degree, global_index features,
                          global_index classes);
+/// Every vertex has an edge to every other one, and trains.
+io::dataset complete_graph(global_index vertices, global_index features, global_index classes);
 /// Those of a planted or an R-MAT graph.
 io::dataset planted_dataset(global_index vertices, global_index communities, double mixing,
                             global_index classes);

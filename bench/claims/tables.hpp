@@ -4,6 +4,9 @@
 
 namespace bench::claims {
 
+/// What published algorithms receive as policies and options of partita, by ledger and by formula; whether
+/// all are equal.
+bool print_words();
 /// Bubbles, published volumes and speed-ups, predictions of published times, and what would be faster.
 /// Arithmetic only.
 void print_pipelines();

@@ -13,6 +13,10 @@ namespace bench {
 using partita::global_index;
 using host_mesh = partita::mesh<partita::host>;
 
+/// A moves, where it is cut by col, and so do whole blocks of X.
+inline constexpr partita::spmm_options whole_blocks{.stationary = partita::stationary::c,
+                                                    .rows = partita::row_exchange::full};
+
 /// What each rank received while `work`, given the mesh, ran on threads.
 inline std::vector<global_index> words_of(partita::mesh_shape shape,
                                           const std::function<partita::traffic(const host_mesh&)>& work) {
