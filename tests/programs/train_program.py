@@ -714,6 +714,11 @@ class TrainProgram(ProgramCase):
                 for a, b in zip(result["loss"], expected):
                     self.assertLess(abs(a - b), 1e-9 * b, policy)
         four = [LAUNCH[0], LAUNCH[1], "4"]
+        by_mpi = self.train("--policy", "grid_2d", "--comm", "mpi", "--mpi-collectives", "native", command=four)
+        self.assertEqual(by_mpi["words_received"], by_mpi["predicted_words_received"])
+        for a, b in zip(by_mpi["loss"], expected):
+            self.assertLess(abs(a - b), 1e-9 * b)
+        self.refused(2, "--mpi-collectives native needs --comm mpi", "--data", "karate", "--model", "gcn", "--mpi-collectives", "native")
         for words in (("random",), ("metis",)):
             partition = self.with_partition(*words)
             if partition:
