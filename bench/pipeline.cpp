@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulates a pipeline whose stages have consecutive layers of a network, and through which chunks of
-// vertices pass, from what work and messages cost: when every stage is idle, the timeline as a picture. Nothing is
-// measured here.
+// vertices pass, from what work and messages cost: when every stage is idle, the timeline as a picture.
+// Nothing is measured here.
 #include <cstdio>
 #include <exception>
 #include <fstream>
