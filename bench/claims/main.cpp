@@ -89,7 +89,7 @@ bool run(const std::string& only, const std::string& json_file) {
 }  // namespace bench::claims
 
 int main(int argc, char** argv) try {
-  std::string only, json_file, table;
+  std::string only, json_file, table, svg_file;
   int vertices = 200'000;
   CLI::App app("The claims of CAGNET, GNNPipe, NeutronTP and LeapGNN on this machine", "claims");
   bench::add_choice(app, "--only", only, {"CAGNET", "GNNPipe", "NeutronTP", "LeapGNN"},
@@ -97,10 +97,13 @@ int main(int argc, char** argv) try {
   app.add_option("--json", json_file, "also writes them to this file")->option_text("FILE");
   bench::add_choice(app, "--table", table, {"words", "pipelines", "placements"},
                     "instead, all figures of one kind");
+  app.add_option("--svg", svg_file, "instead, draws CAGNET's algorithms by the number of ranks")
+      ->option_text("FILE");
   bench::add_number(app, "--vertices", vertices, 64, 1 << 24,
                     "of the planted graphs; claims are for the default");
   bench::parse(app, argc, argv);
   bench::claims::set_vertices_of_leapgnn(vertices);
+  if (!svg_file.empty()) return bench::claims::write_crossovers(svg_file), 0;
   if (table == "words") return bench::claims::print_words() ? 0 : 1;
   if (table == "pipelines") bench::claims::print_pipelines();
   if (table == "placements") bench::claims::print_placements(vertices);

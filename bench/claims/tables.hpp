@@ -2,11 +2,15 @@
 #pragma once
 /// Tables of the figures that claims are judged by, as pages of docs/ and bench/results/ have them.
 
+#include <string>
+
 namespace bench::claims {
 
 /// What published algorithms receive as policies and options of partita, by ledger and by formula; whether
 /// all are equal.
 bool print_words();
+/// Seconds of communication of CAGNET's algorithms by the number of ranks, as SVG. Throws error.
+void write_crossovers(const std::string& file);
 /// Bubbles, published volumes and speed-ups, predictions of published times, and what would be faster.
 /// Arithmetic only.
 void print_pipelines();
