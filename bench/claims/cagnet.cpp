@@ -185,6 +185,13 @@ outcome crossovers() {
         last = best;
       }
     }
+  for (const int q : {2, 4, 8}) {
+    const auto [moving, staying] = words_over_2d(q);
+    p.require(moving <= 1, text("P = %d: %.2f of 2D's words by ledger", q * q, moving));
+    found += text("%s%.2f and %.2f",
+                  q == 2 ? "; words over 2D with A moving and A in place, P = 4, 16, 64: " : ", ", moving,
+                  staying);
+  }
   return p.result(found);
 }
 

@@ -122,6 +122,16 @@ outcome words_2d() {
 
 }  // namespace
 
+std::array<double, 2> words_over_2d(int q) {
+  constexpr global_index n = 128, f = 2, degree = 62;  // Reddit's 493 over 16 columns
+  constexpr spmm_options in_place{.stationary = stationary::a, .rows = row_exchange::full};
+  const auto all = [&](const policy& p, mesh_shape shape, spmm_options how) {
+    return static_cast<double>(sum(words_of_product(p, shape, n, f, how, degree)));
+  };
+  const double replicated = all(replicated_1_5d, {q, 1, q}, whole_blocks);
+  return {replicated / all(grid_2d, {q, q, 1}, whole_blocks), replicated / all(grid_2d, {q, q, 1}, in_place)};
+}
+
 std::vector<claim> words_of_cagnet() {
   return {{"CAGNET", "E1", "1D moves n (P-1)/P (f_in + f_out) and the sum of the gradient in a layer",
            "(P-1) n (f_in + f_out) + 2 (P-1) f_in f_out on all ranks", words_1d},
