@@ -2,6 +2,7 @@
 // Published algorithms as policies and options of partita: what all ranks receive in a small case, by ledger,
 // beside the published formula.
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "../support/small_matrices.hpp"
@@ -45,6 +46,33 @@ global_index needed_of_others(int parts) {
   return std::ssize(pairs);
 }
 
+/// Over all blocks of A that belong to two of `parts`, entries no two of which share a row or a column: as
+/// many as there can be, by augmenting paths.
+global_index matched(int parts) {
+  std::map<std::pair<global_index, global_index>, std::map<global_index, std::vector<global_index>>> blocks;
+  const global_index block = n / parts;
+  for (const auto& e : random_entries(n, degree, true))
+    if (e.row / block != e.col / block) blocks[{e.row / block, e.col / block}][e.row].push_back(e.col);
+  global_index size = 0;
+  for (const auto& [pair, rows] : blocks) {
+    std::map<global_index, global_index> row_of;
+    std::set<global_index> seen;
+    const auto augment = [&](global_index row, const auto& again) -> bool {
+      for (const global_index col : rows.at(row))
+        if (seen.insert(col).second && (!row_of.contains(col) || again(row_of[col], again))) {
+          row_of[col] = row;
+          return true;
+        }
+      return false;
+    };
+    for (const auto& [row, columns] : rows) {
+      seen.clear();
+      size += augment(row, augment);
+    }
+  }
+  return size;
+}
+
 /// Words of A's blocks that cross col on a pr x pc x pd mesh: columns and values, and for each of pr tiles
 /// the offsets of its rows.
 global_index words_of_a(mesh_shape m) {
@@ -59,13 +87,16 @@ global_index words_of_rows(mesh_shape m) {
 
 void add_products(std::vector<words_row>& rows) {
   constexpr spmm_options blocks{.stationary = stationary::c, .rows = row_exchange::full},
-      needed{.stationary = stationary::c, .rows = row_exchange::sparsity_aware};
+      needed{.stationary = stationary::c, .rows = row_exchange::sparsity_aware},
+      cover{.rows = row_exchange::cover};
   const auto with_a = [](mesh_shape m) { return words_of_a(m) + words_of_rows(m); };
   rows.push_back({"CAGNET 1D", "`row_1d`, whole blocks", "(P-1) n f", 8,
                   counted_on(row_1d, {8, 1, 1}, blocks), 7 * n * f});
   rows.push_back({"CAGNET 1D, sparsity-aware", "`row_1d`, needed rows",
                   "f x pairs of a rank and a remote column", 8, counted_on(row_1d, {8, 1, 1}, needed),
                   f * needed_of_others(8)});
+  rows.push_back({"SuperGCN", "`row_1d`, `row_exchange::cover`", "f x largest matchings of the blocks", 8,
+                  counted_on(row_1d, {8, 1, 1}, cover), f * matched(8)});
   rows.push_back({"CAGNET 1.5D", "`replicated_1_5d` on P/c x 1 x c", "P n f/c (1 - c/P) + 2 (c-1) n f", 8,
                   counted_on(replicated_1_5d, {4, 1, 2}, blocks), 4 * n * f - n * f + 2 * n * f});
   rows.push_back({"CAGNET 2D", "`grid_2d`, A moves", "(q-1) (n f + 2 nnz), offsets; published: 3 nnz", 16,
