@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -301,6 +302,13 @@ void keep_largest_component(graph& g) {
 }
 
 }  // namespace
+
+bool has_links(const std::string& path) {
+  std::error_code status;
+  return fs::is_directory(path, status) &&
+         std::ranges::any_of(std::array{"links_train.npy", "links_valid.npy", "links_test.npy"},
+                             [&](const char* name) { return fs::exists(fs::path(path) / name, status); });
+}
 
 graph read_graph(const std::string& path, format from, changes wanted, int threads,
                  std::optional<std::size_t> unpack_limit) {

@@ -349,13 +349,6 @@ bool has_vertex_files(const std::string& path) {
          });
 }
 
-bool has_links(const std::string& path) {
-  std::error_code status;
-  return fs::is_directory(path, status) && std::ranges::any_of(further_files, [&](std::string_view name) {
-           return name.starts_with("links_") && io::detail::is_there(fs::path(path) / name);
-         });
-}
-
 partita::matrix_shape write_graph(const std::string& path, format to, graph g, const std::string& source,
                                   int parts, const teller& say) {
   const bool is_matrix = to == format::matrix_market || to == format::npz || to == format::blocked;

@@ -15,7 +15,8 @@ using namespace partita;
 TEST_CASE("threads") {
   for (int ranks : test_support::rank_counts) {
     CAPTURE(ranks);
-    if (test_support::sees(ranks)) test_support::on_threads(ranks, laws::on_the_host);
+    if (test_support::sees(ranks))
+      test_support::on_threads(ranks, [](const communicator& c) { laws::on_the_host(c); });
   }
 }
 
