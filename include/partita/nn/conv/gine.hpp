@@ -33,9 +33,9 @@ autodiff::variable<T, Device> gine_sum(const sparse<T, dynamic_layout, Device>& 
                       vertex_rows);
 }
 /// Numbers of edges (entries x 1), in each of so many columns.
-template <class T, class Device>
-autodiff::edge_variable<T, Device> columns_of(const recorder<T, Device>& make,
-                                              const edge_vectors<T, Device>& numbers, global_index width) {
+template <class T, class Device, class Make>
+autodiff::edge_variable<T, Device> columns_of(const Make& make, const edge_vectors<T, Device>& numbers,
+                                              global_index width) {
   using row = dense<T, replicated, Device>;
   const auto ones = std::make_shared<const row>(
       generate<replicated, T>(numbers->mesh(), {1, width}, [](auto, auto) { return T(1); }));
