@@ -160,6 +160,10 @@ void require_products(const command& c) {
                 {c.on_stages(), option + " and --stages"}});
   refuse_if(rounds && c.training.encoding != partita::algebra::row_encoding::exact,
             "--products bf16 and --row-encoding do not go together");
+  refuse_if(!rounds && c.policy == "auto",
+            "--row-encoding needs a --policy: auto compares words, of which these are bytes");
+  refuse_if(!rounds && c.training.exchange == partita::row_exchange::full,
+            "--row-encoding is for needed rows: not with --exchange full");
 }
 
 /// Throws usage_error for a --far that has no budget, or is for something else.
@@ -235,6 +239,8 @@ void complete(const CLI::App& app, command& c) {
   complete_stages(app, c);
   require_mesh(c);
   require_products(c);
+  refuse_if(c.training.exchange_chunks > 1 && c.training.exchange == partita::row_exchange::full,
+            "--exchange-chunks is for needed rows: not with --exchange full");
   for (const char* name : {"--every", "--keep", "--resume"})
     refuse_if(c.checkpoint.folder.empty() && app.count(name) > 0, "{} needs --checkpoint", name);
   require_far(app, c);

@@ -233,10 +233,10 @@ std::string time_bars(const std::vector<rank_time>& ranks, std::size_t epochs) {
   return bars("Time of an epoch, by rank", rows, legend + "pale: waiting for others</p>\n");
 }
 
-std::string traffic_bars(const nn::training_result& result, int element) {
+std::string traffic_bars(const nn::training_result& result) {
   std::vector<bar> of_ledger;
   for (const partita::comm::ledger_entry& e : result.ledger)
-    if (is_training(e.phase) && e.received.words > 0)
+    if (e.phase != "evaluation" && e.phase != "checkpoint" && e.received.words > 0)
       of_ledger.push_back(
           {fmt::format("{} {}, {}", e.phase, name_of(e.kind), e.axis),
            fmt::format("{} words, {:.4g} MB", e.received.words, 1e-6 * static_cast<double>(e.bytes)),
@@ -248,7 +248,7 @@ std::string traffic_bars(const nn::training_result& result, int element) {
         std::tuple("all ranks, predicted", result.predicted_words_received.total, 1),
         std::tuple("all ranks, measured", result.words_received.total, 0)})
     both.push_back({name,
-                    fmt::format("{} words, {:.4g} MB", of, 1e-6 * element * static_cast<double>(of)),
+                    fmt::format("{} words", of),
                     {{static_cast<double>(of), filled(static_cast<std::size_t>(color))}}});
   return bars("Received in the last epoch, all ranks, by phase, operation and axis", of_ledger) +
          bars("Received in an epoch: predicted beside measured", both);
@@ -276,16 +276,17 @@ void write_page(const std::string& path, const command& c, const outcome& run, c
       "svg{{max-width:100%;height:auto;font:12px "
       "system-ui,sans-serif;fill:#1a202c}}polyline{{fill:none;stroke-width:1.6}}"
       ".axis{{fill:none;stroke:#a0aec0}}h2{{font-size:1.05em;margin:1.6em 0 .4em}}</style>\n"
-      "<h1>{0} on {1}</h1>\n<p>{2} {3}, {4} on a mesh {5}, {6}; {7} epochs, {8:.4g} s each "
-      "(median).</p>\n<p><strong>{9}</strong></p>\n",
+      "<h1>{0} on {1}</h1>\n<p>{2} {3}, {4} on a mesh {5}, {6}; {7} epochs of {8:.4g} ms "
+      "(median{10}).</p>\n<p><strong>{9}</strong></p>\n",
       escaped(c.training.model), escaped(data.name), events.size(), events.size() == 1 ? "rank" : "ranks",
       run.how.policy, to_string(run.how.mesh), c.precision, here, 1e3 * result.seconds_per_epoch,
-      limit_of(ranks) + note_on_cores(c, events.size()));
+      limit_of(ranks) + note_on_cores(c, events.size()),
+      c.machine ? ", in the virtual time of " + escaped(c.machine_file) : "");
   text += curves("Loss", {of[0]});
   std::string score = title_of(data.task);
   score.front() = static_cast<char>(std::toupper(score.front()));
   text += curves(score, {of[1], of[2], of[3]});
-  text += time_bars(ranks, std::max<std::size_t>(1, here)) + traffic_bars(result, c.element()) + "</html>\n";
+  text += time_bars(ranks, std::max<std::size_t>(1, here)) + traffic_bars(result) + "</html>\n";
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(text))};
   io::write_whole_file(path, parts);
 }

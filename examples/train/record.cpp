@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
@@ -177,12 +178,25 @@ ordered_json data_of(const command& c, const io::dataset& data) {
   const std::filesystem::path folder = c.data;
   const bool changed = io::changed_file().has_value();  // then these are not the files that were read
   const bool sparse = exists(folder / "features_csr.npz");
-  for (const char* name : {"edges.npy", "edge_weight.npy", sparse ? "features_csr.npz" : "features.npy",
-                           "labels.npy", "split.npy"}) {
+  const auto add = [&](const std::filesystem::path& file) {
+    j["fnv1a_64"][relative(file, folder).generic_string()] =
+        changed ? ordered_json(nullptr) : ordered_json(checksum(file));
+  };
+  for (const char* name :
+       {"edges.npy", "edge_weight.npy", "edge_features.npy", "edge_type.npy", "count.npy",
+        sparse ? "features_csr.npz" : "features.npy", "labels.npy", "split.npy", "links_train.npy",
+        "links_valid.npy", "links_valid_negatives.npy", "links_test.npy", "links_test_negatives.npy"}) {
     const bool left_out = c.training.embedding > 0 && std::string_view(name).starts_with("features");
-    if (!left_out && exists(folder / name))
-      j["fnv1a_64"][name] = changed ? ordered_json(nullptr) : ordered_json(checksum(folder / name));
+    if (!left_out && exists(folder / name)) add(folder / name);
   }
+  std::vector<std::filesystem::path> typed;
+  for (const char* part : {"vertices", "edges"})
+    if (is_directory(folder / part))
+      for (const auto& e : std::filesystem::recursive_directory_iterator(folder / part))
+        if (e.is_regular_file() && (e.path().extension() == ".npy" || e.path().extension() == ".npz"))
+          typed.push_back(e.path());
+  std::ranges::sort(typed);
+  for (const auto& file : typed) add(file);
   return j;
 }
 

@@ -548,7 +548,7 @@ class TrainProgram(ProgramCase):
         with open(page) as f:
             text = f.read()
         xml.etree.ElementTree.fromstring(text.replace("<!doctype html>", "").replace("<meta charset='utf-8'>", "").replace("&nbsp;", ""))
-        for part in (f"{run['words_received']['total']} words", "gcn on karate", "rank 2", " of the time"):
+        for part in (f"{run['words_received']['total']} words", f"epochs of {1e3 * run['seconds_per_epoch']:.4g} ms", "gcn on karate", "rank 2", " of the time"):
             self.assertIn(part, text)
 
     def test_a_machine_is_emulated(self):

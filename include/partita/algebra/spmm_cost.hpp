@@ -115,14 +115,17 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
 
 /// The options that minimise what the busiest rank receives, received_under(options), among those that
 /// `asked` leaves automatic, which are not its chunks. Collective over the mesh. Throws error for covers, for
-/// which a product has parts of A of its own.
+/// which a product has parts of A of its own, and for an encoding of whole blocks.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
   if (asked.rows == row_exchange::cover)
     base::throw_error<error>(
         {"row_exchange::cover is for products with the values that a matrix has, on a mesh that is not "
          "reproducible: not for values of edges, messages, and attention"});
-  const bool lists = asked.chunks > 1 || asked.encoding != local::row_encoding::exact;
+  const bool encodes = asked.encoding != local::row_encoding::exact, lists = asked.chunks > 1 || encodes;
+  if (encodes && asked.rows == row_exchange::full)
+    base::throw_error<error>({"rows in ", local::name_of(asked.encoding),
+                              " are needed rows: whole blocks, row_exchange::full, travel as they are"});
   if (lists && asked.rows == row_exchange::automatic) asked.rows = row_exchange::sparsity_aware;
   std::array<spmm_options, 4> candidates;
   std::vector<global_index> elements;

@@ -165,15 +165,16 @@ inline constexpr field rows[] = {
      always, "bf16: operands of products with the graph are rounded to 2 bytes"},
     {"exchange", group::products, at<&options::exchange>, "automatic|full|needed|cover", words_or_none,
      nowhere, always,
-     "products with the graph: whole blocks of rows, those that are needed, the fewest rows\n"
-     "of operands or of sums that will do, or what moves less of the first two"},
+     "along row, in products with the graph: what moves less of the next two; whole blocks\n"
+     "of rows; rows that are needed; the fewest rows of operands or of sums that will do,\n"
+     "where A stays"},
     {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
      "products with the graph: the rows that ranks need of each other travel in N\n"
      "chunks, beside products (default 1; with --far as many as its window suggests)"},
     {"row-encoding", group::products, at<&options::encoding>, "exact|bf16|int8|int4", words_or_none,
      by_checkpoints_if_given, always,
      "products with the graph: rows that ranks need of each other travel in 2, 1 or\n"
-     "1/2 bytes a number, by chance rounded up or down"},
+     "1/2 bytes a number; of the last two each is rounded up or down by chance"},
     {"batch", group::batches, at<&batches::batch>, "B", count_or_none, by_checkpoints, always,
      "train on sampled neighbourhoods of so many vertices at a time, of all ranks"},
     {"sampler", group::batches, at<&batches::sampler>, "neighbours|layers|walks", words, by_checkpoints,
