@@ -35,7 +35,7 @@ inline partita::emulated::machine read_machine(const std::string& path) {
       else if (key == "bandwidth")
         l.bandwidth = number(name + "." + key, value);
       else
-        refuse("there is no " + name + "." + key);
+        refuse("unknown key " + name + "." + key);
     return l;
   };
   partita::emulated::machine m;
@@ -49,8 +49,8 @@ inline partita::emulated::machine read_machine(const std::string& path) {
     else if (key == "in_real_time")
       value.is_boolean() ? void(m.in_real_time = value.get<bool>()) : refuse(key + " is not true or false");
     else
-      refuse("there is no " + key);
+      refuse("unknown key " + key);
   if (m.ranks_of_node < 1 || !(m.inside.bandwidth > 0) || !(m.between.bandwidth > 0) || !(m.slower > 0))
-    refuse("a machine has at least a rank on a node, and bandwidths");
+    refuse("ranks_of_node, slower and the bandwidths must be positive");
   return m;
 }

@@ -180,12 +180,13 @@ std::string limit_of(const std::vector<rank_time>& ranks) {
   for (const rank_time& t : ranks) mean += t.computing() / static_cast<double>(ranks.size());
   const rank_time& w = ranks[waits];
   const double more = mean > 0 ? ranks[busy].computing() / mean : 1;
+  if (ranks.size() == 1) return "There is one rank, which waits for nobody.";
   if (w.waits.empty() || w.waiting < .1 * w.all)
     return fmt::format(
-        "Computation limits this run: no rank waits more than {:.0f} % of the time{}.",
-        w.all > 0 ? 100 * w.waiting / w.all : 0,
-        ranks.size() > 1 ? fmt::format(", and rank {} computes {:.2f} times as long as the mean", busy, more)
-                         : "");
+        "Computation limits this run: no rank waits more than {:.0f} % of the time, and rank {} computes "
+        "{:.2f} "
+        "times as long as the mean.",
+        w.all > 0 ? 100 * w.waiting / w.all : 0, busy, more);
   const auto& [what, seconds] =
       *std::ranges::max_element(w.waits, {}, [](const auto& each) { return each.second; });
   const bool uneven = waits != busy && ranks[busy].computing() - w.computing() > w.waiting / 2;

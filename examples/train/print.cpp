@@ -96,10 +96,17 @@ void print_stages(const nn::pipeline_result& p) {
              megabytes(p.history_bytes.total));
 }
 
-void print_costs(const nn::training_result& result) {
-  fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
-             1000 * result.seconds_per_epoch, result.words_received.max_rank,
-             result.predicted_words_received.max_rank, result.words_received.total);
+void print_costs(const command& c, const nn::training_result& result) {
+  fmt::print(
+      "a training epoch: {:.2f} ms{}, {} words received by the busiest rank (predicted {}), {} in all\n",
+      1000 * result.seconds_per_epoch, c.machine ? " of the emulated machine" : "",
+      result.words_received.max_rank, result.predicted_words_received.max_rank, result.words_received.total);
+  if (c.training.encoding != partita::algebra::row_encoding::exact) {
+    partita::global_index bytes = 0;
+    for (const partita::comm::ledger_entry& e : result.ledger)
+      if (e.phase != "evaluation" && e.phase != "checkpoint") bytes += e.bytes;
+    fmt::print("words of encoded rows are bytes; received in all: {} bytes\n", bytes);
+  }
   if (const auto& m = result.mini_batch)
     fmt::print("placement {}: {} iterations, {} edges sampled, {} of {} rows of features from other ranks\n",
                name_of(m->placement), m->iterations, m->sampled_edges, m->remote_rows.total,
@@ -162,7 +169,7 @@ void print_end(const command& c, int ranks, const outcome& run, const io::datase
   if (result.stopped) print_stop(c, result);
   if (c.quiet || result.resumed_from == std::ssize(result.epochs)) return;
   print_scores(run.how.policy, ranks, result, data.task);
-  print_costs(result);
+  print_costs(c, result);
 }
 
 partita::comm::progress work_printer(counted_work work, int from_all) {

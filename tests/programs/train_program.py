@@ -573,7 +573,7 @@ class TrainProgram(ProgramCase):
         xml.etree.ElementTree.parse(os.path.join(self.folder, "plot.svg"))
         with open(file, "w") as f:
             json.dump({"between": {"delay": 1}}, f)
-        self.refused(2, f"--machine {file}: there is no between.delay", "--data", "karate", "--model", "gcn", "--machine", file)
+        self.refused(2, f"--machine {file}: unknown key between.delay", "--data", "karate", "--model", "gcn", "--machine", file)
 
     def test_the_json_knows_its_data(self):
         def fnv1a(content):
