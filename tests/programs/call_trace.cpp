@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes, at the end of a program compiled with -finstrument-functions, the stack at the first call of each
-// function, from the outermost on: a line for each, into the file that PARTITA_CALL_TRACE names, of distances
-// from __cyg_profile_func_enter. Threads begin with an empty stack. This unit is not instrumented.
+// Writes, at the end of a program compiled with -finstrument-functions-after-inlining, the stack at the first
+// call of each function, from the outermost on: a line for each, into the file that PARTITA_CALL_TRACE names,
+// of distances from __cyg_profile_func_enter. Threads begin with an empty stack.
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -12,6 +12,18 @@ extern "C" void __cyg_profile_func_enter(void* function, void*);
 
 namespace {
 
+/// Whether this thread is in this unit, whose calls are not traced.
+thread_local bool inside = false;
+thread_local std::vector<void*>* stack = nullptr;  // never freed: functions are called until the thread ends
+
+template <class Work>
+[[gnu::no_instrument_function]] void apart(const Work& work) {
+  if (inside) return;
+  inside = true;
+  work();
+  inside = false;
+}
+
 struct trace {
   std::mutex guard;
   std::unordered_set<void*> seen;
@@ -21,7 +33,9 @@ struct trace {
     static trace& all = *new trace;
     return all;
   }
-  trace() { std::atexit(write); }
+  trace() {
+    std::atexit([] { apart(write); });
+  }
 
   static void write() {
     const char* const path = std::getenv("PARTITA_CALL_TRACE");
@@ -37,20 +51,23 @@ struct trace {
   }
 };
 
-thread_local std::vector<void*> stack;
-
 }  // namespace
 
 extern "C" {
 
-void __cyg_profile_func_enter(void* function, void*) {
-  stack.push_back(function);
-  trace& all = trace::of_program();
-  const std::lock_guard lock(all.guard);
-  if (all.seen.insert(function).second) all.stacks.push_back(stack);
+[[gnu::no_instrument_function]] void __cyg_profile_func_enter(void* function, void*) {
+  apart([&] {
+    if (stack == nullptr) stack = new std::vector<void*>;
+    stack->push_back(function);
+    trace& all = trace::of_program();
+    const std::lock_guard lock(all.guard);
+    if (all.seen.insert(function).second) all.stacks.push_back(*stack);
+  });
 }
-void __cyg_profile_func_exit(void*, void*) {
-  if (!stack.empty()) stack.pop_back();
+[[gnu::no_instrument_function]] void __cyg_profile_func_exit(void*, void*) {
+  apart([] {
+    if (stack != nullptr && !stack->empty()) stack->pop_back();
+  });
 }
 
 }  // extern "C"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The functions between main and the loss of a first epoch, on the way of a feature matrix: of the program train, compiled
-with -finstrument-functions and linked with call_trace.cpp. They are at most MOST, and those that docs/design.md names, in
-this order. Counted are the functions on the stacks of the first calls of ENDS, each once; lambdas, the standard library
+by clang with -finstrument-functions-after-inlining and linked with call_trace.cpp. They are at most MOST, and those that
+docs/design.md names, in this order. Counted are the functions on the stacks of the first calls of ENDS, each once; lambdas, the standard library
 and function_reference only pass on.
 
 usage: training_walk.py TRAIN docs/design.md"""
@@ -60,9 +60,9 @@ def stacks_of(train, folder):
 
 
 def short(name):
-    """The function's own name, of an operator() that of its class; none for what only passes on."""
+    """The function's own name, of an operator() that of its class; none for what only passes on, as lambdas ($_0) do."""
     parts = plain(name).split("::")
-    if "" in parts or name.startswith("_Z") or parts[0] in ("std", "fmt", "CLI") or "function_reference" in parts:
+    if "" in parts or any(part.startswith("$_") for part in parts) or name.startswith("_Z") or parts[0] in ("std", "fmt", "CLI") or "function_reference" in parts:
         return None
     return parts[-2] if parts[-1] == "()" else parts[-1]
 
