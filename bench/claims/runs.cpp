@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runs.hpp"
 
-#include <set>
-
 #include "../support/balance.hpp"
+#include "../support/pipeline_gradients.hpp"
 #include "../support/planted_graph.hpp"
 #include "../support/rmat_dataset.hpp"
 #include "partita/compiled/host_f64.hpp"
@@ -36,13 +35,6 @@ void add_vertices(io::dataset& d) {
     d.split.push_back(static_cast<std::uint8_t>(trains ? 1 : 2 + v % 2));
   }
   d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
-}
-
-template <class T>
-double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
-  double most = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
 }
 
 }  // namespace
@@ -136,51 +128,12 @@ double busiest_multiplications(const io::dataset& d, const policy& p, mesh_shape
 
 double history_gradient_error(const io::dataset& d, nn::training_options o) {
   o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .correct = false};
-  return on_ranks({2, 1, 1}, [&](const mesh<host>& m) {
-    nn::pipeline_trainer<double, host> t(m, d, o, row_1d, {1, 1, 1});
-    t.step(1), t.step(2);
-    const auto loss = [&] { return m.world().broadcast(t.gradients(3), 1); };
-    loss();
-    const auto values = t.parameters().values().values();
-    const std::vector<double> gradients = collect(t.parameters().gradients());
-    double off = 0;
-    for (const int stage : {0, 1})
-      for (std::size_t k = 3; k < 120; k += 9) {
-        const std::size_t i = k % values.size();
-        const auto moved = [&](double by) {
-          if (m.world().rank() == stage) values[i] += by;
-          const double found = loss();
-          if (m.world().rank() == stage) values[i] -= by;
-          return found;
-        };
-        const double slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-        if (m.world().rank() == stage) off = std::max(off, std::abs(slope - gradients[i]));
-      }
-    return m.world().all_reduce(off, reduction::max);
-  });
+  return on_ranks({2, 1, 1}, [&](const mesh<host>& m) { return bench::history_gradient_error(m, d, o, 9); });
 }
 
-double mean_over_orders_error(const io::dataset& d, nn::training_options o) {
-  o.model = "resgcn", o.layers = 1, o.dropout = 0;
-  o.pipeline = {.stages = 2, .chunks = 4};
+double mean_over_orders_error(const io::dataset& d, const nn::training_options& o) {
   return on_ranks({2, 1, 1}, [&](const mesh<host>& m) {
-    nn::pipeline_trainer<double, host> t(m, d, o, row_1d, {1, 1, 1});
-    t.refresh_history(1);
-    std::set<std::vector<int>> orders;
-    std::vector<double> sum(t.parameters().values().values().size(), 0);
-    for (int epoch = 1; orders.size() < 24; ++epoch) {
-      if (!orders.insert(nn::chunk_order(o.seed, static_cast<std::uint64_t>(epoch), 4, true)).second)
-        continue;
-      t.gradients(epoch);
-      const std::vector<double> g = collect(t.parameters().gradients());
-      for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] / 24;
-    }
-    nn::training_options exactly = o;
-    exactly.pipeline.history = nn::chunk_history::exact;
-    nn::pipeline_trainer<double, host> exact(m, d, exactly, row_1d, {1, 1, 1});
-    exact.gradients(1);
-    return m.world().all_reduce(largest_difference(sum, collect(exact.parameters().gradients())),
-                                reduction::max);
+    return bench::mean_over_orders_error(m, d, o, row_1d, {1, 1, 1});
   });
 }
 

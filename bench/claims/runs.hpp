@@ -47,7 +47,7 @@ double busiest_multiplications(const io::dataset& d, const policy& p, mesh_shape
 /// differences with the rows of earlier epochs as constants; and, with one convolution and the factor, from
 /// the exact gradients, of the mean over all 24 orders of the chunks.
 double history_gradient_error(const io::dataset& d, nn::training_options o);
-double mean_over_orders_error(const io::dataset& d, nn::training_options o);
+double mean_over_orders_error(const io::dataset& d, const nn::training_options& o);
 
 /// Words of all ranks in the last epoch's steps by this operation.
 partita::traffic of_operation(const nn::training_result& r, partita::operation kind);

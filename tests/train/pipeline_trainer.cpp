@@ -2,16 +2,13 @@
 // Layers over stages: without history training is that on one rank, and with it words are as predicted.
 #include "partita/train/pipeline_trainer.hpp"
 
-#include <set>
-
+#include "bench/support/pipeline_gradients.hpp"
 #include "laws/training_laws.hpp"
 #include "support/matrices.hpp"
 
 namespace test_pipeline_trainer {
 
 using namespace test_support;
-
-using trainer = nn::pipeline_trainer<double, host>;
 
 constexpr const char* models[] = {"gcn", "sage", "gin", "gcnii", "resgcn"};
 
@@ -94,26 +91,9 @@ TEST_CASE("gradients are those of the loss with the rows of earlier epochs as co
       if (sanitized && model != std::string("gcnii")) continue;
       nn::training_options o = deep(model);
       o.pipeline = {.stages = 2, .chunks = 4, .history = history, .window = 2, .correct = false};
-      on_threads(2, [&](const communicator& world) {
+      on_mesh({2, 1, 1}, [&](const host_mesh& m) {
         CAPTURE(model);
-        trainer t(mesh<host>(world, {2, 1, 1}), d, o, row_1d, {1, 1, 1});
-        t.step(1), t.step(2);
-        const auto loss = [&] { return world.broadcast(t.gradients(3), 1); };
-        loss();
-        const auto values = t.parameters().values().values();
-        const std::vector<double> gradients = collect(t.parameters().gradients());
-        for (const int stage : {0, 1})
-          for (std::size_t k = 3; k < 120; k += 29) {
-            const std::size_t i = k % values.size();
-            const auto moved = [&](double by) {
-              if (world.rank() == stage) values[i] += by;
-              const double found = loss();
-              if (world.rank() == stage) values[i] -= by;
-              return found;
-            };
-            const double slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-            if (world.rank() == stage) CHECK(std::abs(slope - gradients[i]) < 1e-7);
-          }
+        CHECK(bench::history_gradient_error(m, d, o, 29) < 1e-7);
       });
     }
 }
@@ -168,28 +148,9 @@ TEST_CASE("stages by measured cost train as any others") {
 }
 
 TEST_CASE("the mean of corrected gradients over all orders of chunks is the exact gradient") {
-  nn::training_options o = deep("resgcn");
-  o.layers = 1;
-  o.dropout = 0;
-  o.pipeline = {.stages = 2, .chunks = 4};
   for (const policy& p : {row_1d, grid_2d})
     on_mesh({4, 1, 1}, [&](const host_mesh& m) {
-      trainer t(m, d, o, p, default_mesh(p, 2));
-      t.refresh_history(1);
-      std::set<std::vector<int>> orders;
-      std::vector<double> sum(t.parameters().values().values().size(), 0);
-      for (int epoch = 1; orders.size() < 24; ++epoch) {
-        if (!orders.insert(nn::chunk_order(o.seed, static_cast<std::uint64_t>(epoch), 4, true)).second)
-          continue;
-        t.gradients(epoch);
-        const std::vector<double> g = collect(t.parameters().gradients());
-        for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] / 24;
-      }
-      nn::training_options exactly = o;
-      exactly.pipeline.history = nn::chunk_history::exact;
-      trainer exact(m, d, exactly, p, default_mesh(p, 2));
-      exact.gradients(1);
-      CHECK(largest_difference(sum, collect(exact.parameters().gradients())) < 1e-12);
+      CHECK(bench::mean_over_orders_error(m, d, deep("resgcn"), p, default_mesh(p, 2)) < 1e-12);
     });
 }
 
