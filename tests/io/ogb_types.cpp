@@ -80,7 +80,10 @@ TEST_CASE("OGB folders of several types: what is wrong is named with its file an
   CHECK(refused(types, "author,paper\n3,2,4\n") ==
         "expected a line of types of vertices, and one of how many there are of each");
   CHECK(refused(types, "author,paper,field_of_study\n3,0,4\n") == "there are 0 vertices of the type paper");
-  CHECK(refused(types, "author/b,paper\n3,2\n") == "\"author/b\" cannot be the name of a folder");
+  CHECK(refused(types, "author/b,paper\n3,2\n") ==
+        "row 0 has \"author/b\", which cannot be the name of a folder");
+  CHECK(refused(list, "author,writes,paper\nauthor,.hidden,paper\n") ==
+        "row 1 has \".hidden\", which cannot be the name of a folder");
   CHECK(refused(list, "author,writes\n") == "row 0 has 2 words, expected source, relation and target");
   CHECK(refused(list, "author,writes,paper\nauthor,writes,book\n") ==
         "row 1 has \"book\", which is no type of vertices in num-node-dict.csv.gz");

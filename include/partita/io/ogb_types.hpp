@@ -81,9 +81,10 @@ class ogb_types {
   }
 
   /// Throws input_error for what cannot be the name of a folder, or part of one.
-  static void require_name(const std::string& word, const std::string& file) {
+  static void require_name(const std::string& word, const std::string& file, std::size_t row) {
     if (word.empty() || word.starts_with('.') || word.find('/') != word.npos)
-      detail::fail(file, detail::quoted(word) + " cannot be the name of a folder");
+      detail::fail(file, "row " + std::to_string(row) + " has " + detail::quoted(word) +
+                             ", which cannot be the name of a folder");
   }
 
   void read_types() {
@@ -93,7 +94,7 @@ class ogb_types {
     if (lines.size() != 2 || counts.rows != 1 || lines.front().size() != counts.values.size())
       detail::fail(name, "expected a line of types of vertices, and one of how many there are of each");
     for (std::size_t t = 0; t < counts.values.size(); ++t) {
-      require_name(lines.front()[t], name);
+      require_name(lines.front()[t], name, 0);
       if (counts.values[t] <= 0)
         detail::fail(name, "there are " + std::to_string(counts.values[t]) + " vertices of the type " +
                                lines.front()[t]);
@@ -116,7 +117,7 @@ class ogb_types {
       if (words.size() != 3)
         detail::fail(name, "row " + std::to_string(row) + " has " + std::to_string(words.size()) +
                                " words, expected source, relation and target");
-      require_name(words[1], name);
+      require_name(words[1], name, row);
       relations_.push_back({type_named(words[0], name, row), type_named(words[2], name, row), words[1]});
     }
     if (relations_.empty()) detail::fail(name, "has no relation");
