@@ -302,11 +302,11 @@ double mini_batch_trainer<T, Device>::train_epoch(epoch_report& report) {
   begin_input(0);
   if (batches > 1) begin_sampling(1, epoch);
   for (std::size_t i = 0; i < batches; ++i) {
-    if (learns_input()) {  // X has changed since the rows were assigned
+    {
       const comm::phase_scope phase(mesh_.ledger(), "features");
-      inputs_[i % 2]->start();
+      if (learns_input()) inputs_[i % 2]->start();  // X has changed since the rows were assigned
+      inputs_[i % 2]->finish();
     }
-    inputs_[i % 2]->finish();
     if (i + 1 < batches) begin_input(i + 1);
     if (i + 2 < batches) begin_sampling(i + 2, epoch);
     const comm::phase_scope phase(mesh_.ledger(), "training");
