@@ -88,6 +88,16 @@ void add_unused(std::vector<std::string>& notes, const io::dataset& data, const 
       fmt::format("{} types of edges; {} do", data.relations, models_that(&row::reads_edge_types)));
 }
 
+/// What becomes of edges that repeat another one.
+std::string of_equal_edges(const nn::training_options& t, const io::dataset& data) {
+  const nn::model_row* const row = find_row(t);
+  const std::string edges =
+      row != nullptr && row->reads_edge_types() ? "equal edges of one type" : "equal edges";
+  if (row == nullptr || row->reads_edge_weights()) return "the weights of " + edges + " add up";
+  const bool have_vectors = row->reads_edge_vectors && data.edge_features.cols > 0;
+  return edges + (have_vectors ? " are one, whose vector is the sum" : " count once");
+}
+
 }  // namespace
 
 void require_same_input(const command& c, const io::dataset& data, const partita::communicator& world) {
@@ -120,10 +130,17 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
   at_most("--exchange-chunks", t.exchange_chunks, data.vertices, "vertices");
   at_most("--split-chunks", t.split_chunks, data.vertices, "vertices");
   at_most("--chunks", t.pipeline.chunks, data.vertices, "vertices");
-  if (t.mini_batch.replace)
-    for (const auto& [numbers] : t.mini_batch.fanouts)
-      at_most("--fanout", std::ranges::max(numbers), std::max<global_index>(1, std::ssize(data.edges)),
+  const auto& fanouts = t.mini_batch.fanouts;
+  const global_index relations = (t.inverse_relations ? 2 : 1) * data.relations;
+  for (std::size_t k = 0; k < fanouts.size(); ++k) {
+    const auto& numbers = fanouts[k].numbers;
+    const std::string option = fmt::format("--fanout of layer {}:", k + 1);
+    if (t.mini_batch.replace)
+      at_most(option.c_str(), std::ranges::max(numbers), std::max<global_index>(1, std::ssize(data.edges)),
               "edges");
+    refuse_if(numbers.size() > 1 && relations > 0 && std::ssize(numbers) != relations,
+              "{} {} numbers for {} relations", option, numbers.size(), relations);
+  }
   const auto in_gb = [](double bytes) {
     return fmt::format("{:.{}f} GB", 1e-9 * bytes, bytes < 1e10 ? 1 : 0);
   };
@@ -158,4 +175,20 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
         "--batch writes sparse features out: {:.1f} MB on all ranks together",
         1e-6 * static_cast<double>(data.vertices) * static_cast<double>(data.features) * c.element()));
   return notes;
+}
+
+std::vector<std::string> notes_on_mesh(const command& c, partita::mesh_shape mesh) {
+  std::vector<std::string> notes;
+  if (mesh.size() == 1 || mesh.row > 1) return notes;
+  for (const nn::field& f : nn::fields)
+    if (f.group == nn::field_group::products && f.name != "products" && is_recorded(f, c.training))
+      notes.push_back(fmt::format("--{} {} changes nothing on a {} mesh, where no rows travel along row",
+                                  f.name, text_of(f, c.training), to_string(mesh)));
+  return notes;
+}
+
+std::vector<std::string> notes_on_repeated(global_index repeated, const io::dataset& data, const command& c) {
+  if (repeated <= 0) return {};
+  return {fmt::format("{} of {} edges repeat an earlier one, and {}", repeated, data.edges.size(),
+                      of_equal_edges(c.training, data))};
 }

@@ -22,3 +22,10 @@ void require_bounds(const command& c, const io::dataset& data, int ranks);
 /// an all-reduce of one element.
 std::vector<std::string> notes_on(const partita::communicator& world, const io::dataset& data,
                                   const command& c);
+
+/// Options for rows that travel along row, where on this mesh none do. Local.
+std::vector<std::string> notes_on_mesh(const command& c, partita::mesh_shape mesh);
+
+/// What the model makes of so many edges that repeat another one. Local.
+std::vector<std::string> notes_on_repeated(partita::global_index repeated, const io::dataset& data,
+                                           const command& c);

@@ -54,23 +54,28 @@ CLI::Option* add_stage_layers(CLI::App& app, const nn::field& f, nn::pipeline_op
       ->option_text(std::string(f.form));
 }
 
-/// Numbers of relations stand between slashes; 0 is one of several.
-CLI::Option* add_fanouts(CLI::App& app, const nn::field& f, nn::training_options& t) {
-  const auto take = [&](const std::vector<std::string>& given) {
-    nn::take(f, t, CLI::detail::join(given, ","));
-  };
-  const auto refusal = [number = validator_of(f.range, true)](const std::string& text) {
+/// Numbers of relations stand between slashes; 0 is one of several, of which one draws some.
+void take_fanouts(const nn::field& f, nn::training_options& t, const std::vector<std::string>& given) {
+  const CLI::Validator number = validator_of(f.range, true);
+  for (std::size_t k = 0; k < given.size(); ++k) {
     std::string why;
-    nn::detail::read_pieces(text, '/', [&](std::string_view piece) {
-      if (piece != "0" || piece.size() == text.size()) why = number(std::string(piece));
+    bool draws = false;
+    nn::detail::read_pieces(given[k], '/', [&](std::string_view piece) {
+      draws = draws || piece != "0";
+      if (piece != "0") why = number(std::string(piece));
       return why.empty();
     });
-    return why;
-  };
+    if (why.empty() && !draws) why = given[k] + " draws nothing";
+    if (!why.empty()) throw usage_error(fmt::format("--{} of layer {}: {}", f.name, k + 1, why));
+  }
+  nn::take(f, t, CLI::detail::join(given, ","));
+}
+
+CLI::Option* add_fanouts(CLI::App& app, const nn::field& f, nn::training_options& t) {
+  const auto take = [&](const std::vector<std::string>& given) { take_fanouts(f, t, given); };
   return app
       .add_option_function<std::vector<std::string>>("--" + std::string(f.name), take, std::string(f.help))
       ->delimiter(',')
-      ->check(CLI::Validator(refusal, ""))
       ->option_text(std::string(f.form));
 }
 

@@ -12,9 +12,16 @@
 
 namespace {
 
-/// Throws usage_error for the first pair of options of which both are given.
-void refuse_pairs(std::initializer_list<std::pair<bool, std::string_view>> pairs) {
-  for (const auto& [given, pair] : pairs) refuse_if(given, "{} do not go together", pair);
+/// Of an option: with which other one it does not go, and why.
+struct conflict {
+  bool given;
+  std::string_view other, why;
+};
+
+/// Throws usage_error for the first of them that is given.
+void refuse_beside(std::string_view option, std::initializer_list<conflict> others) {
+  for (const auto& [given, other, why] : others)
+    refuse_if(given, "{} and {} do not go together: {}", other, option, why);
 }
 
 /// Throws usage_error for the first option that the model or the mode does not use.
@@ -31,8 +38,8 @@ void require_use(const CLI::App& app, const nn::training_options& t) {
   }
   refuse_if(t.schedule.curve != nn::rate_curve::constant && t.schedule.least > t.learning_rate,
             "--schedule-least {} is more than --lr {}", t.schedule.least, t.learning_rate);
-  refuse_if(t.raw_features && t.embedding > 0,
-            "--raw-features and --embedding do not go together: then no features are read");
+  refuse_beside("--embedding",
+                {{t.raw_features && t.embedding > 0, "--raw-features", "no features are read"}});
 }
 
 void require_stages_possible(const nn::training_options& t, const char* option) {
@@ -45,7 +52,9 @@ void require_stages_possible(const nn::training_options& t, const char* option) 
 void complete_policy(const CLI::App& app, command& c, const char* mode) {
   if (c.policy != "auto") return;
   refuse_if(app.count("--policy") > 0,
-            "--policy auto and {} do not go together: name a policy, or none for row_1d", mode);
+            "--policy auto and {} do not go together: auto compares steps on the whole graph at once; name a "
+            "policy, or none for row_1d",
+            mode);
   c.policy = "row_1d";
 }
 
@@ -53,8 +62,11 @@ void complete_policy(const CLI::App& app, command& c, const char* mode) {
 void complete_links(const CLI::App& app, command& c) {
   nn::link_options& links = c.training.links;
   if (c.task != "links") return refuse_if(links.width > 0, "--link-width needs --task links");
-  for (const char* name : {"--batch", "--stages", "--reproducible", "--far"})
-    refuse_if(app.count(name) > 0, "{} and --task links do not go together", name);
+  refuse_beside("--task links",
+                {{c.in_batches(), "--batch", "samples are of labelled vertices, not of pairs"},
+                 {c.on_stages(), "--stages", "a stage has the rows of a chunk, and a pair may be in two"},
+                 {c.reproducible, "--reproducible", "gradients of pairs are added up in the ranks' order"},
+                 {!c.far.empty(), "--far", "pairs are drawn and planned anew in each epoch"}});
   if (links.width == 0) links.width = c.training.hidden.back();
   c.has_held_out = app.count("--held-out") > 0;
   refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
@@ -73,6 +85,11 @@ void require_batches_possible(const command& c) {
   refuse_if(b.placement == partita::sampling::placement::column && !row->on_blocks.slices,
             "--placement column multiplies slices of the columns of X, which model {} does not take",
             row->title());
+  refuse_if(
+      b.sampler == nn::batch_sampler::layers && row->carries_edges,
+      "--sampler layers draws other edges for each layer, and model {} carries vectors of edges from one "
+      "to the next",
+      row->title());
   refuse_if(b.sampler == nn::batch_sampler::walks && row->reads_edge_types(),
             "--sampler walks is for edges of one type, and model {} reads their types", row->title());
 }
@@ -94,19 +111,23 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   const partita::sampling::fanout usual = walks ? 2 : neighbours ? 10 : 1000;
   std::vector<partita::sampling::fanout>& f = b.fanouts;
   if (f.size() < 2) f.assign(walks ? 1 : layers, partita::sampling::fanout(f.empty() ? usual : f[0]));
-  for (const auto& [numbers] : f) {
+  refuse_if(walks && (f.size() > 1 || f[0][0] < 1 || f[0][0] > nn::most_hops),
+            "--fanout of --sampler walks is one length from 1 to {}", nn::most_hops);
+  refuse_if(!walks && f.size() != layers, "--fanout has {} numbers, and the model {} layers", f.size(),
+            layers);
+  for (std::size_t k = 0; k < f.size(); ++k) {
+    const auto& numbers = f[k].numbers;
     refuse_if(numbers.size() > 1 && (!neighbours || row == nullptr || !row->reads_edge_types()),
-              "--fanout with slashes is for --sampler neighbours and the models that read types of edges, {}",
-              models_that(&nn::model_row::reads_edge_types));
-    refuse_if(!neighbours && numbers[0] < 1, "--fanout -1 is for --sampler neighbours");
+              "--fanout of layer {}: numbers with slashes are for --sampler neighbours and the models that "
+              "read types of edges, {}",
+              k + 1, models_that(&nn::model_row::reads_edge_types));
+    refuse_if(!neighbours && numbers[0] < 1, "--fanout of layer {}: -1 is for --sampler neighbours", k + 1);
+    refuse_if(row != nullptr && row->carries_edges && f[k] != f[0],
+              "--fanout of layer {} is {}, and that of layer 1 {}: layers of {} have the same edges", k + 1,
+              numbers[0], f[0][0], row->title());
   }
   refuse_if(b.replace && !neighbours, "--replace is for --sampler neighbours");
   refuse_if(walks && b.sampled_scores, "--sampler walks needs --scores exact");
-  refuse_if(walks && f[0][0] > nn::most_hops, "--fanout of --sampler walks is a length up to {}, not {}",
-            nn::most_hops, f[0][0]);
-  refuse_if(walks && f.size() > 1, "--fanout of --sampler walks is one length, not {}", f.size());
-  refuse_if(!walks && f.size() != layers, "--fanout has {} numbers, and the model {} layers", f.size(),
-            layers);
   complete_policy(app, c, "--batch");  // of the evaluation only
 }
 
@@ -122,8 +143,11 @@ int layers_of(const nn::training_options& t) {
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
-  for (const char* name : {"--batch", "--embedding", "--exchange", "--exchange-chunks"})
-    refuse_if(app.count(name) > 0, "{} and --stages do not go together", name);
+  const bool chunked = app.count("--exchange-chunks") > 0, exchanges = app.count("--exchange") > 0;
+  refuse_beside("--stages", {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
+                             {app.count("--embedding") > 0, "--embedding", "the first stage learns no input"},
+                             {exchanges, "--exchange", "chunks have an exchange of their own"},
+                             {chunked, "--exchange-chunks", "vertices come in --chunks already"}});
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
@@ -143,23 +167,26 @@ void complete_stages(const CLI::App& app, command& c) {
 
 void require_mesh(const command& c) {
   if (c.mesh == "auto")
-    refuse_pairs({{c.replication.has_value(), "--replication and --mesh auto"},
-                  {c.in_batches(), "--batch and --mesh auto"},
-                  {c.on_stages(), "--stages and --mesh auto"}});
+    refuse_beside("--mesh auto", {{c.replication.has_value(), "--replication", "each depth is compared"},
+                                  {c.in_batches(), "--batch", "it compares steps on the whole graph at once"},
+                                  {c.on_stages(), "--stages",
+                                   "it compares meshes of all ranks, of which a stage has some"}});
 }
 
 void require_products(const command& c) {
   const bool rounds = c.training.operands != nn::operand_format::own;
   const std::string option = rounds ? "--products bf16" : "--row-encoding";
-  if (!rounds && c.training.encoding == partita::algebra::row_encoding::exact) return;
+  const bool encodes = c.training.encoding != partita::algebra::row_encoding::exact;
+  if (!rounds && !encodes) return;
   require_stages_possible(c.training, option.c_str());
-  refuse_pairs({{rounds && c.precision == "f64", option + " and --precision f64"},
-                {c.reproducible, option + " and --reproducible"},
-                {rounds && c.device == "cuda", option + " and --device cuda"},
-                {c.in_batches(), option + " and --batch"},
-                {c.on_stages(), option + " and --stages"}});
-  refuse_if(rounds && c.training.encoding != partita::algebra::row_encoding::exact,
-            "--products bf16 and --row-encoding do not go together");
+  const char* const on_whole_graphs = "it is for products with the whole graph";
+  refuse_beside(option,
+                {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
+                 {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
+                 {rounds && c.device == "cuda", "--device cuda", "the CPU has such products"},
+                 {c.in_batches(), "--batch", on_whole_graphs},
+                 {c.on_stages(), "--stages", on_whole_graphs},
+                 {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});
   refuse_if(!rounds && c.policy == "auto",
             "--row-encoding needs a --policy: auto compares words, of which these are bytes");
   refuse_if(!rounds && c.training.exchange == partita::row_exchange::full,
@@ -174,14 +201,15 @@ void require_far(const CLI::App& app, const command& c) {
             "--far with --device cuda takes the word pinned, for page-locked memory of the host");
   refuse_if(c.device == "cpu" && c.far == "pinned",
             "--far pinned needs --device cuda; a folder of that name is ./pinned");
-  refuse_pairs({{c.on_stages(), "--far and --stages"}});
+  refuse_beside("--far", {{c.on_stages(), "--stages", "a stage keeps its history in memory"}});
 }
 
 /// Throws usage_error where outputs cannot be computed again.
 void require_recomputation(const command& c) {
   if (c.training.recompute != nn::recomputation::always) return;
-  refuse_pairs({{c.in_batches(), "--batch and --recompute always"},
-                {c.on_stages(), "--stages and --recompute always"}});
+  refuse_beside("--recompute always",
+                {{c.in_batches(), "--batch", "outputs of a batch are small, and stay"},
+                 {c.on_stages(), "--stages", "outputs of a chunk stay until it comes back"}});
   refuse_if(c.training.model == "gcnii",
             "--recompute always is not for gcnii, whose layers read the output of an earlier one");
 }
@@ -189,9 +217,9 @@ void require_recomputation(const command& c) {
 void require_reproducible(const command& c) {
   if (!c.reproducible) return;
   refuse_if(c.device != "cpu", "--reproducible needs --device cpu: only there are such sums");
-  refuse_if(c.on_stages(), "--reproducible is not for --stages");
-  refuse_if(c.training.exchange == partita::row_exchange::cover,
-            "--exchange cover and --reproducible do not go together");
+  refuse_beside("--reproducible", {{c.on_stages(), "--stages", "chunks are cut from the rows of a rank"},
+                                   {c.training.exchange == partita::row_exchange::cover, "--exchange cover",
+                                    "which sums travel depends on the ranks"}});
   if (!c.in_batches()) return;
   const nn::mini_batch_options& b = c.training.mini_batch;
   const nn::model_row* const row = find_row(c.training);

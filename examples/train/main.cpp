@@ -33,8 +33,17 @@
 
 namespace {
 
+/// What can be trained without the features or labels that are missing, if this error says so.
+std::string other_way(const command& c, const std::string& error) {
+  if (c.training.embedding == 0 && error.find("has neither features") != error.npos)
+    return "; --embedding N learns N numbers of each vertex in their place";
+  const bool unlabelled =
+      error.ends_with("/labels.npy: no such file") || error.ends_with("has no labels.npy in any type");
+  return unlabelled && c.task.empty() ? "; --task links needs none" : "";
+}
+
 /// Every rank of `world` must call; each checks its share.
-io::dataset load(const command& c, const partita::communicator& world) {
+io::dataset load(const command& c, const partita::communicator& world) try {
   if (is_built_in(c.data)) {
     refuse_if(!c.task.empty() && c.task != "classes" && c.task != "links",
               "--data karate is for --task classes and links, not {}", c.task);
@@ -48,6 +57,9 @@ io::dataset load(const command& c, const partita::communicator& world) {
   return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
                           tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
                           c.unpack_limit, task_named(c.task));
+} catch (const partita::input_error& e) {
+  const std::string error = e.what();
+  throw partita::input_error(error + other_way(c, error));
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
@@ -159,9 +171,15 @@ int train_on(const partita::communicator& ranks, const preparation& from, comman
   const auto events = times ? events_of_ranks(world) : std::vector<std::vector<partita::comm::event>>();
   run.peak_rss_bytes = nn::summarize(world, peak_rss());
   if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
-  if (is_told) run.duplicate_edges = duplicate_edges(world, data, c);
   run.read_seconds = from.seconds;
   run.notes = notes;
+  if (is_told) {
+    run.duplicate_edges = duplicate_edges(world, data, c);
+    const auto repeated = notes_on_repeated(run.duplicate_edges, data, c);
+    if (tells) print_notes(c, repeated);
+    for (const auto& more : {notes_on_mesh(c, run.how.mesh), repeated})
+      run.notes.insert(run.notes.end(), more.begin(), more.end());
+  }
   // Where a signal has ended training, and no checkpoint goes on from there: as of a process that it ends.
   const bool lost = run.result.stopped && c.checkpoint.folder.empty();
   const int code = lost ? 128 + world.all_reduce(ending_signal.load(), partita::reduction::max) : 0;

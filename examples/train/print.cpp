@@ -39,7 +39,7 @@ nn::epoch_observer epoch_printer(int epochs, io::task task) {
   };
 }
 
-void print_start(const outcome& run) {
+void print_start(const command& c, const outcome& run) {
   if (run.how.mesh.size() > 1 && !run.candidates.empty()) {
     fmt::print("{:16} {:9} {:>21} {:>21}\n", "auto: policy", "mesh", "words, busiest rank",
                "MB, busiest rank");
@@ -53,6 +53,7 @@ void print_start(const outcome& run) {
   }
   if (const std::string note = degenerate_mesh(run.how); !note.empty())
     fmt::print(stderr, "train: {}\n", note);
+  print_notes(c, notes_on_mesh(c, run.how.mesh));
 }
 
 void print_stop(const command& c, const nn::training_result& result) {
@@ -65,11 +66,12 @@ void print_stop(const command& c, const nn::training_result& result) {
                                          : "--resume goes on from there");
 }
 
-void print_scores(const std::string& policy, int ranks, const nn::training_result& result, io::task task) {
+void print_scores(const command& c, int ranks, const outcome& run, io::task task) {
+  const nn::training_result& result = run.result;
   const nn::epoch_report last = result.kept();
-  fmt::print("{} on {} {} ({}{}): loss {:.6f}, test {} {}", policy, ranks, ranks == 1 ? "rank" : "ranks",
-             to_string(result.mesh), result.pipeline ? " in each stage" : "", last.loss, title_of(task),
-             score_text(task, last.test_accuracy));
+  fmt::print("{} on {} {} ({}{}): loss {:.6f}, test {} {}", run.how.policy, ranks,
+             ranks == 1 ? "rank" : "ranks", to_string(result.mesh), result.pipeline ? " in each stage" : "",
+             last.loss, title_of(task), score_text(task, last.test_accuracy));
   if (result.best_validation_epoch > 0)
     fmt::print(", {} at the best validation epoch {}",
                score_text(task, result.test_accuracy_at_best_validation), result.best_validation_epoch);
@@ -77,7 +79,7 @@ void print_scores(const std::string& policy, int ranks, const nn::training_resul
   if (task == io::task::values)
     fmt::print("\ntest: RMSE {:.6g}, MAE {:.6g}\n", test.root_mean_square, test.mean_absolute);
   else if (task == io::task::links)
-    fmt::print("\ntest: Hits {}\n", score_text(io::task::classes, test.hits));
+    fmt::print("\ntest: Hits@{} {}\n", c.training.links.hits, score_text(io::task::classes, test.hits));
   else if (task == io::task::labels)
     fmt::print("\ntest: area under ROC curves {:.4f}\n", test.roc_auc);
   else
@@ -140,35 +142,18 @@ void print_notes(const command& c, const std::vector<std::string>& notes) {
 }
 
 observers printers(const command& c, io::task task) {
-  return {print_start, epoch_printer(c.training.epochs, task),
+  return {[&c](const outcome& run) { print_start(c, run); }, epoch_printer(c.training.epochs, task),
           [](const partita::far_forecast& f, const partita::memory::far_rates& rates) {
             fmt::print("an epoch on the first rank over far memory: {}\n", f.explain(rates));
             std::fflush(stdout);
           }};
 }
 
-namespace {
-
-/// What becomes of them.
-std::string of_equal_edges(const nn::training_options& t, const io::dataset& data) {
-  const nn::model_row* const row = find_row(t);
-  const std::string edges =
-      row != nullptr && row->reads_edge_types() ? "equal edges of one type" : "equal edges";
-  if (row == nullptr || row->reads_edge_weights()) return "the weights of " + edges + " add up";
-  const bool have_vectors = row->reads_edge_vectors && data.edge_features.cols > 0;
-  return edges + (have_vectors ? " are one, whose vector is the sum" : " count once");
-}
-
-}  // namespace
-
 void print_end(const command& c, int ranks, const outcome& run, const io::dataset& data) {
   const nn::training_result& result = run.result;
-  if (run.duplicate_edges > 0 && !c.quiet)
-    fmt::print(stderr, "train: {}: {} of {} edges repeat an earlier one, and {}\n", c.data,
-               run.duplicate_edges, data.edges.size(), of_equal_edges(c.training, data));
   if (result.stopped) print_stop(c, result);
   if (c.quiet || result.resumed_from == std::ssize(result.epochs)) return;
-  print_scores(run.how.policy, ranks, result, data.task);
+  print_scores(c, ranks, run, data.task);
   print_costs(c, result);
 }
 

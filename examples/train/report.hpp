@@ -30,7 +30,7 @@ void print_notes(const command& c, const std::vector<std::string>& notes);
 /// scores, accuracies, micro-F1 or R^2, and the time that is left.
 observers printers(const command& c, io::task task);
 
-/// Some lines for a person: on stderr what a signal has ended, and which edges repeat others.
+/// Some lines for a person: on stderr what a signal has ended.
 void print_end(const command& c, int ranks, const outcome& run, const io::dataset& data);
 
 /// Why `auto` chose what it did.

@@ -38,7 +38,9 @@ class Batches(ProgramCase):
 
     def test_the_other_options(self):
         expected = self.train(*BATCH)
-        self.same_losses(self.train(*BATCH, "--ranks", "3", "--graph", "cut"), expected, "cut")
+        cut = self.train(*BATCH, "--ranks", "3", "--graph", "cut")
+        self.same_losses(cut, expected, "cut")
+        self.assertEqual({entry["phase"] for entry in cut["ledger"]}, {"sampling", "features", "training", "evaluation"})
         self.same_losses(self.train(*BATCH, "--ranks", "4", "--scores", "sampled", "--policy", "grid_2d"), expected, "sampled")
         self.assertNotEqual(self.train(*BATCH, "--replace")["loss"], expected["loss"])
         self.same_losses(self.train("--batch", "8", "--fanout", "10"), self.train("--batch", "8"), "default")
@@ -62,11 +64,19 @@ class Batches(ProgramCase):
     def test_what_is_refused(self):
         for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "home"),
                                        (2, "--fanout has 3 numbers, and the model 2 layers", "--batch", "8", "--fanout", "5,5,5"),
-                                       (2, "--fanout", "--batch", "8", "--fanout", "0,5"), (2, "--fanout", "--batch", "8", "--fanout", "5,2/-2"),
-                                       (2, "--fanout with slashes is for", "--batch", "8", "--fanout", "5,2/0"), (2, "--batch", "--batch", "0"),
+                                       (2, "--fanout of layer 1: 0 draws nothing", "--batch", "8", "--fanout", "0,5"),
+                                       (2, "--fanout of layer 2: -2 is not a number of neighbours", "--batch", "8", "--fanout", "5,2/-2"),
+                                       (2, "--fanout of layer 2: numbers with slashes are for", "--batch", "8", "--fanout", "5,2/0"), (2, "--batch", "--batch", "0"),
+                                       (2, "--fanout of layer 2: 0/0 draws nothing", "--model", "rgcn", "--batch", "8", "--fanout", "5,0/0"),
+                                       (2, "--fanout of layer 1: numbers with slashes are for", "--model", "meshgraphnet", "--batch", "8", "--fanout", "5/3"),
+                                       (2, "--fanout of layer 2 is 3, and that of layer 1 5: layers of meshgraphnet have the same edges", "--model", "meshgraphnet",
+                                        "--layers", "2", "--batch", "8", "--fanout", "5,3"),
+                                       (2, "--sampler layers draws other edges for each layer, and model meshgraphnet carries", "--model", "meshgraphnet", "--batch", "8",
+                                        "--sampler", "layers"),
+                                       (2, "--fanout of --sampler walks is one length from 1 to 10000", "--batch", "8", "--sampler", "walks", "--fanout", "-1"),
                                        (2, "--sampler walks needs --scores exact", "--batch", "8", "--sampler", "walks", "--scores", "sampled"),
                                        (2, "--replace is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--replace"),
-                                       (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
+                                       (2, "--fanout of layer 1: -1 is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
                                        (2, "--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
                                        (2, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
                                        (2, "--placement column multiplies slices", "--batch", "8", "--placement", "column", "--model", "gine"),

@@ -207,7 +207,7 @@ class Far(ProgramCase):
         nowhere, file = os.path.join(self.far, "nowhere"), os.path.join(self.folder, "file")
         open(file, "w").close()
         for code, part, *arguments in ((2, "--far needs --memory", "--far", self.far), (2, "--far needs a value", "--memory", "1M", "--far="),
-                                       (2, "--far and --stages do not go together", *self.far_options("1M"), "--stages", "2"),
+                                       (2, "--stages and --far do not go together", *self.far_options("1M"), "--stages", "2"),
                                        (2, "--far with --device cuda takes the word pinned", *self.far_options("1M"), "--device", "cuda"),
                                        (1, f"no scratch file can be made in the folder {nowhere}: No such file or directory", "--memory", "1M", "--far", nowhere),
                                        (1, f"no scratch file can be made in the folder {file}: Not a directory", "--memory", "1M", "--far", file)):

@@ -155,7 +155,9 @@ class Options(ProgramCase):
                                  ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
                                  ("--policy auto and --stages do not go together", "--stages", "2", "--policy", "auto")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
-            self.check_refused(run(TRAIN, "--data", "karate", *model, *arguments, "--quiet"), 2, part)
+            done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")
+            self.check_refused(done, 2, part)
+            self.assertEqual(done.stderr.count("do not go together"), done.stderr.count("do not go together: "), "without a reason")
         for arguments in (["--heads", "8"], ["--model", "sgc", "--hidden", "16"], ["--model", "gat", "--heads", "4", "--coupling", "decoupled"]):
             self.train(*arguments)  # the default is what every record has
 

@@ -265,6 +265,15 @@ class TrainProgram(ProgramCase):
             self.assertEqual(done.stderr, f"train: {note}\n" if note else "")
             self.assertEqual(self.train("--policy", *arguments)["degenerate_mesh"], note)
 
+    def test_options_for_rows_that_do_not_travel_are_said(self):
+        encoded = ["--row-encoding", "int8", "--exchange", "cover"]
+        said = [f"{option} changes nothing on a 1x3x1 mesh, where no rows travel along row" for option in ("--exchange cover", "--row-encoding int8")]
+        for policy, ranks, notes in (("feature_column", "3", said), ("row_1d", "3", []), ("feature_column", "1", [])):
+            done = train("--data", "karate", "--model", "gcn", "--epochs", "1", "--policy", policy, "--ranks", ranks, *encoded, "--json", self.out)
+            self.assertEqual(done.stderr, "".join(f"train: karate: {note}\n" for note in notes))
+            with open(self.out) as f:
+                self.assertEqual(json.load(f)["notes"], notes)
+
     def test_peak_bytes_are_of_the_chosen_run(self):
         options = ["--hidden", "4", "--ranks", "8"]
         chosen = self.train("--policy", "auto", *options)
@@ -307,9 +316,11 @@ class TrainProgram(ProgramCase):
     def test_duplicate_edges_are_said(self):
         edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
         data = self.data(edges_npy=ints(edges + [2, 3, 0, 1, 2, 3], (9, 2)))
-        self.assertEqual(self.train(data=data)["duplicate_edges"], 3)
+        note = "3 of 9 edges repeat an earlier one, and the weights of equal edges add up"
+        found = self.train(data=data)
+        self.assertEqual((found["duplicate_edges"], found["notes"]), (3, [note]))
         done = train("--data", data, "--model", "gcn", "--epochs", "1", "--ranks", "3")
-        self.assertEqual(done.stderr, f"train: {data}: 3 of 9 edges repeat an earlier one, and the weights of equal edges add up\n")
+        self.assertEqual(done.stderr, f"train: {data}: {note}\n")
         self.assertEqual(self.train(data=self.data())["duplicate_edges"], 0)
 
     # What data mean.
@@ -426,6 +437,7 @@ class TrainProgram(ProgramCase):
         self.assertAlmostEqual(self.train(*links, "--ranks", "3", data=self.folder)["scores"]["test"]["mrr"], by_own["scores"]["test"]["mrr"], delta=1e-12)
         for more in (["--ranks", "3", "--partition", "random"], ["--ranking-negatives", "2"]):
             self.assertLessEqual(1 / 4, self.train(*links, *more, data=self.folder)["scores"]["test"]["mrr"])
+        self.assertIn("\ntest: Hits@1 ", train("--data", self.folder, "--model", "gcn", "--epochs", "1", *links, "--hits", "1").stdout)
         shared = self.train(*links, "--hits", "1", data=self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 2], (2, 2))))
         self.assertIn(shared["scores"]["test"]["hits"], (0, 0.5, 1))
         self.refused(1, "links_test_negatives.npy: row 1 has vertex 6, which is not one of 6", "--data", self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 6], (2, 2))), "--model", "gcn", *links)
@@ -630,6 +642,9 @@ class TrainProgram(ProgramCase):
                 self.assertEqual((done.returncode, len(done.stderr.splitlines())), (code, 1), done.stderr)
                 self.assertIn(part, done.stderr)
 
+        relations = self.ring(edge_type_npy=ints([0, 1, 2] * 4, (12,)))
+        self.refused(2, "--fanout of layer 2: 2 numbers for 3 relations", "--data", relations, "--model", "rgcn", "--batch", "2", "--fanout", "1/2/0,1/2")
+
     def test_outputs_are_written_whole_or_refused(self):
         karate = ["--data", "karate", "--model", "gcn", "--epochs", "1000", "--quiet"]
         path = os.path.join(self.folder, "out")
@@ -673,7 +688,8 @@ class TrainProgram(ProgramCase):
 
         self.refused(1, "nowhere", "--data", "nowhere", "--model", "gcn")
         bad("edges.npy", edges_npy=None)
-        bad("labels.npy", labels_npy=None)
+        bad("labels.npy: no such file; --task links needs none", labels_npy=None)
+        bad("has neither features_csr.npz nor features.npy; --embedding N learns N numbers of each vertex in their place", features_npy=None)
         bad("edges.npy", edges_npy=good_data()["edges.npy"][:-9])
         bad("edges.npy", edges_npy=b"not an array")
         bad("edges.npy: expected int64", edges_npy=floats([0.0] * 12, (6, 2)))
