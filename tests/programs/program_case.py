@@ -22,6 +22,13 @@ def numbers(descr, values, shape=None):
     return npy(descr, shape or (len(values),), struct.pack(f"<{len(values)}{code}", *values))
 
 
+def good_data():
+    """A ring of six vertices with two features and two classes."""
+    edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
+    return {"edges.npy": numbers("<i8", edges, (6, 2)), "features.npy": numbers("<f4", [0.5, 1.0] * 6, (6, 2)),
+            "labels.npy": numbers("<i8", [0, 1, 0, 1, 0, 1]), "split.npy": numbers("|u1", [1, 1, 2, 2, 3, 3])}
+
+
 def environment(command):
     """What MPI's modules leave behind is not the program's; the tests of the library over MPI look at leaks."""
     return {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}

@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
-from program_case import ProgramCase, npy, numbers, run
+from program_case import ProgramCase, good_data, npy, numbers, run
 
 TRAIN = sys.argv[1]
 CORA = os.path.join(os.environ.get("PARTITA_DATA", ""), "cora")
@@ -31,13 +31,6 @@ def ints(values, shape):
 
 def floats(values, shape):
     return numbers("<f4", values, shape)
-
-
-def good_data():
-    """A ring of six vertices with two features and two classes."""
-    edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
-    return {"edges.npy": ints(edges, (6, 2)), "features.npy": floats([0.5, 1.0] * 6, (6, 2)),
-            "labels.npy": ints([0, 1, 0, 1, 0, 1], (6,)), "split.npy": npy("|u1", (6,), bytes([1, 1, 2, 2, 3, 3]))}
 
 
 def train(*arguments, command=None):
@@ -83,22 +76,20 @@ class TrainProgram(ProgramCase):
         self.assertEqual(list(training[0]), ["phase", "operation", "axis", "elements", "bytes", "messages", "seconds"])
 
     def test_every_policy_trains_alike(self):
-        expected = self.train("--policy", "row_1d")["loss"]
+        expected = self.train("--policy", "row_1d")
         for policy in POLICIES + ["auto"]:
             for ranks in ("4", "9"):
-                for a, b in zip(self.train("--policy", policy, "--ranks", ranks)["loss"], expected):
-                    self.assertLess(abs(a - b), 1e-9 * b, policy)
+                self.same_losses(self.train("--policy", policy, "--ranks", ranks), expected, policy, 1e-9)
 
     def test_every_model_trains_alike_on_two_policies(self):  # on every one, tests/train/trainer.cpp
         for k, model in enumerate(("sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn")):
             options = ["--model", model] + ["--hidden", "8"] * (model != "sgc") + ["--layers", "2"] * (model == "resgcn")
-            expected = self.train(*options, "--policy", "row_1d")["loss"]
-            self.assertLess(expected[-1], expected[0], model)
+            expected = self.train(*options, "--policy", "row_1d")
+            self.assertLess(expected["loss"][-1], expected["loss"][0], model)
             for policy in (POLICIES[k % 6], POLICIES[(k + 3) % 6]):
                 result = self.train(*options, "--policy", policy, "--ranks", "6")
                 self.assertEqual(result["words_received"], result["predicted_words_received"], (model, policy))
-                for a, b in zip(result["loss"], expected):
-                    self.assertLess(abs(a - b), 1e-9 * b, (model, policy))
+                self.same_losses(result, expected, (model, policy), 1e-9)
 
     def test_outputs_computed_again(self):
         options = ["--model", "sage", "--layers", "5", "--policy", "row_1d", "--ranks", "3"]
@@ -140,8 +131,7 @@ class TrainProgram(ProgramCase):
                 result = self.train("--policy", policy, "--ranks", "4", *partition)
                 self.assertEqual(result["words_received"], result["predicted_words_received"], (words, policy))
                 self.assertEqual((result["partition"]["name"], result["partition"]["parts"]), (words[0].split(":")[0], 4))
-                for a, b in zip(result["loss"], expected["loss"]):
-                    self.assertLess(abs(a - b), 1e-9 * b, (words, policy))
+                self.same_losses(result, expected, (words, policy), 1e-9)
                 for same in ("train_accuracy", "val_accuracy", "test_accuracy"):
                     self.assertEqual(result[same], expected[same], (words, policy))
 
@@ -161,10 +151,9 @@ class TrainProgram(ProgramCase):
         done = train("--data", six, "--model", "gcn", "--epochs", "1", "--ranks", "2")
         self.assertIn("--partition none: 2 parts, 33.3 % of the edges are cut, 66.7 % of a vertex's in-neighbours are in its part", done.stdout)
         self.assertNotIn("--partition", train("--data", six, "--model", "gcn", "--epochs", "1").stdout)
-        expected = self.train("--policy", "row_1d", "--dropout", "0")["loss"]
+        expected = self.train("--policy", "row_1d", "--dropout", "0")
         for name in ["degree", "rcm"] + ["metis-volume", "metis-balanced"] * bool(self.with_partition("metis")):
-            for a, b in zip(self.train("--policy", "row_1d", "--ranks", "4", *self.with_partition(name))["loss"], expected):
-                self.assertLess(abs(a - b), 1e-9 * b, name)
+            self.same_losses(self.train("--policy", "row_1d", "--ranks", "4", *self.with_partition(name)), expected, name, 1e-9)
         if self.with_partition("metis"):
             for seed in ("0", "1", "2"):
                 found = self.train("--ranks", "2", "--partition", "metis", "--seed", seed)["partition"]
@@ -721,13 +710,12 @@ class TrainProgram(ProgramCase):
 
     @unittest.skipIf(not LAUNCH, "this build has no MPI; the configure step says so")
     def test_over_mpi(self):
-        expected = self.train("--policy", "row_1d")["loss"]
+        expected = self.train("--policy", "row_1d")
         four = [*LAUNCH, "4"]
         for ranks, *options in (("1", "row_1d"), ("2", "feature_column"), *(("4", policy) for policy in POLICIES), ("4", "grid_2d", "--mpi-collectives", "native")):
             result = self.train("--comm", "mpi", "--policy", *options, command=[*LAUNCH, ranks])
             self.assertEqual(result["words_received"], result["predicted_words_received"])
-            for a, b in zip(result["loss"], expected, strict=True):
-                self.assertLess(abs(a - b), 1e-9 * b, options)
+            self.same_losses(result, expected, options, 1e-9)
         self.refused(2, "--mpi-collectives native needs --comm mpi", "--data", "karate", "--model", "gcn", "--mpi-collectives", "native")
         for words in (("random",), ("metis",)):
             partition = self.with_partition(*words)

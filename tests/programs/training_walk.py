@@ -13,23 +13,13 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from program_case import npy, numbers
+from program_case import good_data
 
 MOST = 43
 TITLE = "From the file of a feature matrix to the loss"
 # Where the matrix is mapped and checked, where it becomes a rank's rows, and what the first step does with it.
 ENDS = ["io::detail::mapped_file", "io::detail::dataset_reader::check_rows", "io::feature_table::fill_row", "spmm_plan::()", "on_host::gemm_bias_relu",
         "on_host::cross_entropy"]
-
-
-def data_in(folder):
-    """A ring of six vertices with two features and two classes."""
-    edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
-    files = {"edges.npy": numbers("<i8", edges, (6, 2)), "features.npy": numbers("<f4", [0.5, 1.0] * 6, (6, 2)),
-             "labels.npy": numbers("<i8", [0, 1, 0, 1, 0, 1], (6,)), "split.npy": npy("|u1", (6,), bytes([1, 1, 2, 2, 3, 3]))}
-    for name, content in files.items():
-        with open(os.path.join(folder, name), "wb") as f:
-            f.write(content)
 
 
 def plain(name):
@@ -46,7 +36,9 @@ def plain(name):
 
 def stacks_of(train, folder):
     """The stack at the first call of each function: names, from the outermost on."""
-    data_in(folder)
+    for name, content in good_data().items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(content)
     trace = os.path.join(folder, "trace")
     subprocess.run([train, "--data", folder, "--model", "gcn", "--epochs", "1", "--ranks", "1", "--threads", "1", "--quiet"], check=True,
                    env=os.environ | {"PARTITA_CALL_TRACE": trace})
