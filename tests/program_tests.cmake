@@ -41,7 +41,7 @@ set_tests_properties(call_walk PROPERTIES LABELS example TIMEOUT 60)
 
 # How many calls the file of a feature matrix is away from the loss: train, whose calls are traced. Clang compiles it, as one
 # unit, in a quarter of GCC's time.
-find_program(partita_clang NAMES clang++-16 clang++)
+find_program(partita_clang clang++-16)
 if(TARGET train AND partita_clang)
   find_package(CLI11 QUIET)
   find_package(fmt QUIET)
@@ -66,7 +66,7 @@ if(TARGET train AND partita_clang)
   set_tests_properties(build_traced_train PROPERTIES LABELS "example;full" TIMEOUT 900 FIXTURES_SETUP traced_train)
   set_tests_properties(training_walk PROPERTIES LABELS "example;full" TIMEOUT 60 FIXTURES_REQUIRED traced_train)
 else()
-  partita_not_tested("how many calls a feature matrix is away from the loss: not counted, there is no train or no clang")
+  partita_not_tested("how many calls a feature matrix is away from the loss: not counted, there is no train or no clang++-16")
 endif()
 
 # The pictures of the docs are those that the library draws.
