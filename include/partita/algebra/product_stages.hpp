@@ -44,7 +44,7 @@
 #include <optional>
 #include <utility>
 
-#include "partita/algebra/needed_exchange.hpp"
+#include "partita/algebra/node_exchange.hpp"
 #include "partita/algebra/product_plan.hpp"
 #include "partita/base/function_reference.hpp"
 
@@ -95,6 +95,7 @@ class product_stages {
     const row_code code{plan_.options().encoding,
                         b.rows_of_x().block(b.exchanged(plan_.options()).rows, m.at()).begin,
                         plan_.columns().begin};
+    if (plan_.by_node()) return std::make_unique<node_exchange<E, Device>>(m, plan_.by_node(), b.flow, code);
     return std::make_unique<needed_exchange<E, Device>>(m, plan_.lists(), b.flow, plan_.merges(), code);
   }
 
