@@ -122,7 +122,7 @@ int layers_of(const nn::training_options& t) {
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
-  for (const char* name : {"--batch", "--embedding", "--exchange", "--exchange-chunks"})
+  for (const char* name : {"--batch", "--embedding", "--exchange", "--exchange-chunks", "--ranks-of-node"})
     refuse_if(app.count(name) > 0, "{} and --stages do not go together", name);
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
@@ -241,6 +241,12 @@ void complete(const CLI::App& app, command& c) {
   require_products(c);
   refuse_if(c.training.exchange_chunks > 1 && c.training.exchange == partita::row_exchange::full,
             "--exchange-chunks is for needed rows: not with --exchange full");
+  const std::string nodes = fmt::format("--ranks-of-node {}", c.training.ranks_of_node);
+  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange == partita::row_exchange::full,
+            "{} is for needed rows: not with --exchange full", nodes);
+  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange_chunks > 1,
+            "{} and --exchange-chunks {} do not go together: rows are handed on in one chunk", nodes,
+            c.training.exchange_chunks);
   for (const char* name : {"--every", "--keep", "--resume"})
     refuse_if(c.checkpoint.folder.empty() && app.count(name) > 0, "{} needs --checkpoint", name);
   require_far(app, c);
