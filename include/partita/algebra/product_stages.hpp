@@ -29,8 +29,8 @@
 /// reference, packed in one all-to-all that overlaps the multiply of the rank's own tile; or in one for each
 /// chunk of A's rows: rows of X overlap the multiply of the rank's own tile, if their chunk is one of the
 /// first two, and else that of the two chunks before; a sum travels after the last chunk that adds to it,
-/// while the next one multiplies. Where nodes are given, needed rows cross between them once and are handed on
-/// inside, see node_exchange.
+/// while the next one multiplies. Where nodes are given, needed rows cross between them once and are handed
+/// on inside, see node_exchange.
 ///
 /// What each rank receives for A^T X: with whole sub-blocks, even blocks and evenly many nonzeros, as much as
 /// with a stored A^T, except that a replicated Y is gathered along depth, which is half of its all-reduce.
