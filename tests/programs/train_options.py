@@ -49,7 +49,7 @@ class Options(ProgramCase):
 
     def test_rows_cross_between_nodes_once(self):
         along = lambda result, axis: sum(e["elements"] for e in result["ledger"] if e["phase"] in ("forward", "backward") and e["axis"] == axis)
-        for model in ("gcn", "sage", "gin", "sgc", "appnp", "gcnii", "resgcn"):
+        for model in ("gcn", "sage", "gin", "appnp", "gcnii", "resgcn"):
             given = "--model", model, "--ranks", "6", "--policy", "row_1d", "--precision", "f64", "--exchange", "needed"
             at_once, by_node = self.train(*given), self.train(*given, "--ranks-of-node", "3")
             self.assertNotIn("ranks-of-node", at_once["run"]["options"])
