@@ -16,11 +16,11 @@ partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm
                   THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
 partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/relation_matrices graph/matrix_entries
-                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/row_cover algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
+                  algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/node_exchange algebra/row_cover algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
                   algebra/gemm algebra/gemm_plan algebra/row_chunks sampling/graph sampling/layer_sampler sampling/negative_edges sampling/neighbour_sampler
                   sampling/placement sampling/roots_apart sampling/walk_sampler OPTIMIZED
                   THREADS transfer/assign_values transfer/distribute transfer/redistribution transfer/in_edges transfer/gather_rows
-                  algebra/spmm algebra/needed_exchange algebra/messages algebra/edge_rows algebra/max_aggregate algebra/gemm algebra/row_chunks sampling/neighbour_sampler)
+                  algebra/spmm algebra/needed_exchange algebra/node_exchange algebra/messages algebra/edge_rows algebra/max_aggregate algebra/gemm algebra/row_chunks sampling/neighbour_sampler)
 partita_add_test(partition/gemm_choice OPTIMIZED)
 partita_add_test(local/host OPTIMIZED THREADS local/host)
 partita_add_test(local/host_edges OPTIMIZED THREADS local/host_edges)

@@ -147,7 +147,9 @@ void complete_stages(const CLI::App& app, command& c) {
   refuse_beside("--stages", {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
                              {app.count("--embedding") > 0, "--embedding", "the first stage learns no input"},
                              {exchanges, "--exchange", "chunks have an exchange of their own"},
-                             {chunked, "--exchange-chunks", "vertices come in --chunks already"}});
+                             {chunked, "--exchange-chunks", "vertices come in --chunks already"},
+                             {app.count("--ranks-of-node") > 0, "--ranks-of-node",
+                              "chunks have an exchange of their own"}});
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
@@ -269,6 +271,12 @@ void complete(const CLI::App& app, command& c) {
   require_products(c);
   refuse_if(c.training.exchange_chunks > 1 && c.training.exchange == partita::row_exchange::full,
             "--exchange-chunks is for needed rows: not with --exchange full");
+  const std::string nodes = fmt::format("--ranks-of-node {}", c.training.ranks_of_node);
+  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange == partita::row_exchange::full,
+            "{} is for needed rows: not with --exchange full", nodes);
+  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange_chunks > 1,
+            "{} and --exchange-chunks {} do not go together: rows are handed on in one chunk", nodes,
+            c.training.exchange_chunks);
   for (const char* name : {"--every", "--keep", "--resume"})
     refuse_if(c.checkpoint.folder.empty() && app.count(name) > 0, "{} needs --checkpoint", name);
   require_far(app, c);

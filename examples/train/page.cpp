@@ -163,7 +163,8 @@ std::string brought_by(const wait_key& k) {
   if (operation == "all_reduce")
     return phase == "backward" || phase == "training" ? "sums of gradients" : "sums" + along;
   if (operation == "reduce_scatter") return "sums of partial products" + along;
-  if (axis == "row") return (phase == "backward" ? "rows of gradients" : "rows of X") + along;
+  if (axis == "row" || axis.starts_with("row "))
+    return (phase == "backward" ? "rows of gradients" : "rows of X") + along;
   if (operation == "all_to_all") return "rows and columns that change places" + along;
   if (operation == "broadcast" || operation == "all_gather") return "blocks" + along;
   return "a message" + along;

@@ -53,6 +53,7 @@ TOGETHER = {
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
     "algebra/spmm.cpp": "algebra/block_stream algebra/product_plan algebra/product_stages algebra/row_exchange algebra/spmm_cost algebra/sum_along",
     "algebra/needed_exchange.cpp": "algebra/chunk_lists",
+    "algebra/node_exchange.cpp": "algebra/node_lists",
     "algebra/row_cover.cpp": "transfer/row_cover",
     "algebra/exact_spmm.cpp": "algebra/exact_product algebra/exact_sums",
     "algebra/reproducible.cpp": "algebra/reproducible_verbs",

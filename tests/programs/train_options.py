@@ -47,6 +47,21 @@ class Options(ProgramCase):
         self.assertLess(cover["words_received"]["total"], needed["words_received"]["total"])
         self.assertAlmostEqual(cover["loss"][-1], needed["loss"][-1], 10)
 
+    def test_rows_cross_between_nodes_once(self):
+        along = lambda result, axis: sum(e["elements"] for e in result["ledger"] if e["phase"] in ("forward", "backward") and e["axis"] == axis)
+        for model in ("gcn", "sage", "gin", "appnp", "gcnii", "resgcn"):
+            given = "--model", model, "--ranks", "6", "--policy", "row_1d", "--precision", "f64", "--exchange", "needed"
+            at_once, by_node = self.train(*given), self.train(*given, "--ranks-of-node", "3")
+            self.assertNotIn("ranks-of-node", at_once["run"]["options"])
+            self.assertEqual(by_node["run"]["options"]["ranks-of-node"], 3)
+            self.assertEqual(by_node["words_received"], by_node["predicted_words_received"])
+            self.assertLess(0, along(by_node, "row between nodes"))
+            self.assertLess(along(by_node, "row between nodes"), along(at_once, "row"))
+            self.assertLess(0, along(by_node, "row inside nodes"))
+            self.assertEqual(by_node["loss"], at_once["loss"])  # rows come in both directions, and no sums go
+        chosen = self.train("--ranks", "6", "--ranks-of-node", "4")
+        self.assertEqual(chosen["words_received"], chosen["predicted_words_received"])
+
     def test_keys_of_the_json(self):
         after = lambda name, more, names: names[:names.index(name) + 1] + more + names[names.index(name) + 1:]
         stages = [*after("window", [], STAGES[:-1]), "guard", "tolerance", "least-cosine", "on-divergence", "exact-epochs"]
@@ -140,6 +155,10 @@ class Options(ProgramCase):
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
                                  ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
                                  ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--exchange is for --model", "--model", "gat", "--exchange", "cover"),
+                                 ("--ranks-of-node is for --model", "--model", "gat", "--ranks-of-node", "2"),
+                                 ("--ranks-of-node 2 is for needed rows: not with --exchange full", "--ranks-of-node", "2", "--exchange", "full"),
+                                 ("--ranks-of-node 2 and --exchange-chunks 3 do not go together", "--ranks-of-node", "2", "--exchange-chunks", "3"),
+                                 ("--ranks-of-node: 0 is not a positive whole number", "--ranks-of-node", "0"),
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),

@@ -125,6 +125,7 @@ class Stages(ProgramCase):
                                        (2, "--chunks 40 is more than the 34 vertices", *two, "--chunks", "40"),
                                        (2, "--policy auto and --stages do not go together", *two, "--policy", "auto"),
                                        (2, "--exchange-chunks and --stages do not go together", *two, "--exchange-chunks", "2"),
+                                       (2, "--ranks-of-node and --stages do not go together", *two, "--ranks-of-node", "2"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")

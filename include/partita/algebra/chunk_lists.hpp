@@ -132,7 +132,7 @@ class chunk_lists {
  public:
   struct step {
     buffer<local_index, Device> rows;    ///< of this rank's block that are sent, to rank 0, then 1, ...
-    buffer<local_index, Device> places;  ///< of those received among all of the block, if these have chunks
+    buffer<local_index, Device> places;  ///< of those received among all of the block, if these are placed
     std::vector<global_index> sent, received;            ///< number of rows, of each rank
     std::vector<global_index> sent_size, received_size;  ///< elements
     std::size_t sent_before = 0;        ///< rows that are sent in the steps of the block before
@@ -147,7 +147,7 @@ class chunk_lists {
   chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
               const std::vector<local::needed_rows>& lists, const local::csr_tiles<T, Device>& a,
               std::size_t chunks, row_flow flow, local_index width)
-      : chunks_(chunks), ranks_(static_cast<std::size_t>(m.along(axis::row).size())), width_(width) {
+      : chunk_lists(static_cast<std::size_t>(m.along(axis::row).size()), width, chunks > 1, chunks) {
     std::vector<local_index> mine;
     if (chunks > 1) mine = chunks_of_rows(m.queue(), a, chunks, flow);
     for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -159,23 +159,42 @@ class chunk_lists {
     }
   }
 
+  /// Without blocks, which follow, for so many ranks. `placed`: whether rows are received in another order
+  /// than that of the table in which they are used.
+  chunk_lists(std::size_t ranks, local_index width, bool placed, std::size_t chunks = 1)
+      : chunks_(chunks), ranks_(ranks), width_(width), placed_(placed) {}
+  /// The steps of the next block, by lists of which each rank has one for each chunk; `places` (n): of the n
+  /// rows that are received, where they are placed.
+  void add_block(const device_queue<Device>& q, const transfer::row_lists<>& lists,
+                 const std::vector<local_index>& places = {}) {
+    for (std::size_t j = 0, before = 0; j < chunks_; ++j) {
+      step& s = steps_.emplace_back();
+      s.received_in_block = comm::total_of(lists.received);
+      upload_chunk(q, lists.rows, lists.sent, j, s.rows);
+      s.sent_before = std::exchange(before, before + s.rows.size());
+      if (placed_) upload_chunk(q, places, lists.received, j, s.places);
+      for (std::size_t r = 0; r < ranks_; ++r) {
+        s.sent.push_back(lists.sent[r * chunks_ + j]);
+        s.received.push_back(lists.received[r * chunks_ + j]);
+      }
+      s.sent_size = transfer::elements_of(s.sent, width_);
+      s.received_size = transfer::elements_of(s.received, width_);
+    }
+  }
+
   std::size_t chunks() const { return chunks_; }
+  bool placed() const { return placed_; }
   std::size_t ranks() const { return ranks_; }
   local_index width() const { return width_; }
   std::size_t size() const { return steps_.size(); }
   const step& operator[](std::size_t n) const { return steps_[n]; }
 
-  /// How many messages more this rank receives in chunks than at once.
-  global_index more_messages(row_flow flow) const {
-    const counts of = flow == row_flow::rows_come ? &step::received_size : &step::sent_size;
-    global_index more = 0;
-    for (std::size_t k = 0; k < size(); k += chunks_)
-      for (std::size_t r = 0; r < ranks_; ++r) {
-        global_index messages = 0;
-        for (std::size_t j = 0; j < chunks_; ++j) messages += (steps_[k + j].*of)[r] > 0;
-        more += std::max<global_index>(messages - 1, 0);
-      }
-    return more;
+  /// What rank `me` receives in all steps, each row as so many words.
+  traffic received(row_flow flow, int me, global_index words_of_row) const {
+    const counts of = flow == row_flow::rows_come ? &step::received : &step::sent;
+    traffic v;
+    for (const step& s : steps_) v += transfer::received_rows(s.*of, words_of_row, me);
+    return v;
   }
 
  private:
@@ -214,23 +233,12 @@ class chunk_lists {
         wanted[to] = needed;
       }
     lists.exchange(m.control(axis::row), wanted, group.first_row);
-    for (std::size_t j = 0, before = 0; j < chunks_; ++j) {
-      step& s = steps_.emplace_back();
-      s.received_in_block = places.size();
-      upload_chunk(m.queue(), lists.rows, lists.sent, j, s.rows);
-      s.sent_before = std::exchange(before, before + s.rows.size());
-      if (chunks_ > 1) upload_chunk(m.queue(), places, lists.received, j, s.places);
-      for (std::size_t r = 0; r < ranks_; ++r) {
-        s.sent.push_back(lists.sent[r * chunks_ + j]);
-        s.received.push_back(lists.received[r * chunks_ + j]);
-      }
-      s.sent_size = transfer::elements_of(s.sent, width_);
-      s.received_size = transfer::elements_of(s.received, width_);
-    }
+    add_block(m.queue(), lists, places);
   }
 
   std::size_t chunks_, ranks_;
   local_index width_;
+  bool placed_;
   std::vector<step> steps_;
 };
 

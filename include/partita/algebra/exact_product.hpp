@@ -46,8 +46,8 @@ class exact_product final : public product<T, T> {
   product_facts facts() const override {
     constexpr global_index times = base::exact_sums<T>;
     const product_plan<T, Device>& plan = stages_.plan();
-    return {plan.options(), times * plan.predicted() + predicted_grid(mesh_), times * plan.words_of_x(),
-            plan.multiplications()};
+    return {plan.options(), times * plan.predicted() + predicted_grid(mesh_),
+            times * plan.predicted_between_nodes(), times * plan.words_of_x(), plan.multiplications()};
   }
 
  private:

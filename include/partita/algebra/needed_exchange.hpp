@@ -34,21 +34,26 @@ class needed_exchange final : public row_traffic<T> {
   /// `merged`: whether there is one tile for the rows of all other ranks, else one for each rank.
   needed_exchange(const mesh<Device>& m, std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow,
                   bool merged, const row_code& code = {})
-      : row_(m.along(axis::row)),
-        queue_(m.queue()),
+      : needed_exchange(m.along(axis::row), m.queue(), std::move(lists), flow, merged, code) {}
+  /// Along the ranks of the lists.
+  needed_exchange(communicator ranks, device_queue<Device> q,
+                  std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow, bool merged,
+                  const row_code& code = {})
+      : row_(std::move(ranks)),
+        queue_(std::move(q)),
         lists_(std::move(lists)),
         steps_(*lists_),
         merged_(merged),
         rows_come_(flow == row_flow::rows_come),
         code_(code) {
-    const bool come = flow == row_flow::rows_come, chunked = steps_.chunks() > 1;
+    const bool come = flow == row_flow::rows_come, placed = steps_.placed();
     std::size_t in_table = 0;
     std::array<std::size_t, 2> out{}, in{};
     for (std::size_t n = 0; n < steps_.size(); ++n) {
       const step& s = steps_[n];
       const std::size_t sent = comm::total_of(s.sent_size), received = comm::total_of(s.received_size);
-      if (chunked || !come) in_table = std::max(in_table, elements(s.received_in_block));
-      if (chunked || come) out[n % 2] = std::max(out[n % 2], come ? sent : received);
+      if (placed || !come) in_table = std::max(in_table, elements(s.received_in_block));
+      if (placed || come) out[n % 2] = std::max(out[n % 2], come ? sent : received);
       std::size_t& arriving = in[come ? n % 2 : 0];
       arriving = std::max(arriving, come ? received : elements(s.sent_before) + sent);
     }
@@ -70,7 +75,7 @@ class needed_exchange final : public row_traffic<T> {
   matrix_view<const T> arrive(std::size_t n, std::size_t t) override {
     wait(n % 2);
     const step& s = steps_[n];
-    if (steps_.chunks() > 1) {
+    if (steps_.placed()) {
       local::unpack_rows(queue_, incoming_[n % 2].data(), s.places.span(), table(n));
       return table(n);
     }
@@ -85,7 +90,7 @@ class needed_exchange final : public row_traffic<T> {
     if (!merged_ && t != last_tile()) return;
     wait(n % 2);
     std::span<const T> from = std::as_const(table_).span();
-    if (steps_.chunks() > 1) {
+    if (steps_.placed()) {
       local::pack_rows(queue_, matrix_view<const T>(table(n)), steps_[n].places.span(),
                        outgoing_[n % 2].data());
       from = std::as_const(outgoing_[n % 2]).span();

@@ -15,10 +15,11 @@ namespace partita::algebra::detail {
 
 /// What a plan says of itself. `supports_beta`, `fuses_epilogue`: whether products can be added to Y, and the
 /// epilogue follow, in the pass that multiplies. `words_of_x`: of the words predicted, those that are numbers
-/// of X.
+/// of X. `between_nodes`: of what is predicted, see spmm_plan.
 struct product_facts {
   spmm_options options;
   traffic predicted;
+  traffic between_nodes = {};
   global_index words_of_x = 0, multiplications = 0;
   bool supports_beta = false, fuses_epilogue = false, reorders = false;
 };
@@ -65,7 +66,8 @@ class staged_product final : public product<T, Stored> {
   }
   product_facts facts() const override {
     const product_plan<T, Device>& plan = stages_.plan();
-    product_facts f{plan.options(), plan.predicted(), plan.words_of_x(), plan.multiplications()};
+    product_facts f{plan.options(), plan.predicted(), plan.predicted_between_nodes(), plan.words_of_x(),
+                    plan.multiplications()};
     f.reorders = product_.reorders();
     f.supports_beta = stages_.supports_beta();
     f.fuses_epilogue = f.supports_beta && !plan.sums_go() && product_.fuses_epilogue(queue());
@@ -73,6 +75,7 @@ class staged_product final : public product<T, Stored> {
       const product_facts of_part = part_->facts();
       f.options.rows = row_exchange::cover;
       f.predicted += of_part.predicted;
+      f.between_nodes += of_part.between_nodes;
       f.words_of_x += of_part.words_of_x;
       f.multiplications += of_part.multiplications;
     }
@@ -155,7 +158,9 @@ std::unique_ptr<product<T, Stored>> make_covered_product(const spmm_blocks<Devic
       row_1d.sparse,
       row_1d.dense,
       blocks.sums_go() ? row_flow::rows_come : row_flow::sums_go};
-  auto part = std::make_unique<staged>(stages(of_part, cover->sent.analysed(), options));
+  spmm_options on_line = options;
+  on_line.ranks_of_node = line_ranks_of_node(blocks.m.shape(), options.ranks_of_node);
+  auto part = std::make_unique<staged>(stages(of_part, cover->sent.analysed(), on_line));
   return std::make_unique<staged>(stages(blocks, cover->kept.analysed(), options), std::move(part), cover);
 }
 

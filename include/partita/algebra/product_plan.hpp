@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "partita/algebra/block_stream.hpp"
-#include "partita/algebra/chunk_lists.hpp"
+#include "partita/algebra/node_lists.hpp"
 #include "partita/algebra/spmm_cost.hpp"
 
 namespace partita::algebra::detail {
@@ -50,6 +50,9 @@ class product_plan {
     return lists_ ? chunks() : static_cast<std::size_t>(blocks_.row_ranks());
   }
   const std::shared_ptr<const chunk_lists<Device>>& lists() const { return lists_; }
+  /// Those of the exchange on two levels, of which lists() are the first ones; none where rows travel at
+  /// once.
+  const node_lists<Device>& by_node() const { return by_node_; }
   bool merges() const { return merges_; }
   block_stream<T, Device>& stream() const { return *stream_; }
 
@@ -82,22 +85,23 @@ class product_plan {
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   /// What this rank receives in one call, and in its stages alone.
   traffic predicted() const { return predicted_; }
-  traffic predicted_stages() const {
-    return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
-  }
+  traffic predicted_stages() const { return predicted_ - predicted_sums_; }
+  /// Of it, where rows are handed on inside nodes, what comes from other nodes.
+  traffic predicted_between_nodes() const { return between_nodes_; }
   /// Of the words, those that are numbers of X.
   global_index words_of_x() const { return words_of_x_; }
 
  private:
   /// Returns the tiles that are multiplied.
   const local::csr_tiles<T, Device>& plan_blocks(multiplied_blocks all);
+  void plan_lists(const spmm_cost<T, Device>& cost, const local::csr_tiles<T, Device>& a);
   void plan_stages(const local::csr_tiles<T, Device>& a);
   std::size_t chunks() const { return static_cast<std::size_t>(options_.chunks); }
 
   spmm_blocks<Device> blocks_;
   std::shared_ptr<local::tile_analysis<T, Device>> a_;
   spmm_options options_;
-  traffic predicted_, predicted_sums_;
+  traffic predicted_, predicted_sums_, between_nodes_;
   global_index words_of_x_ = 0;
   bool merges_ = false;  ///< whether remote tiles are merged
   std::vector<row_group> groups_;
@@ -107,6 +111,7 @@ class product_plan {
   local_index width_ = 0;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::shared_ptr<const chunk_lists<Device>> lists_;
+  node_lists<Device> by_node_;
 };
 
 template <class T, class Device>
@@ -115,15 +120,15 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
                                       spmm_options options, entry_values values, std::size_t bytes)
     : blocks_(blocks), a_(std::move(a)) {
   const auto& m = blocks_.m;
-  if (values == entry_values::given) options.chunks = 1;
+  if (values == entry_values::given) options.chunks = options.ranks_of_node = 1;
+  if (!hands_on(m.shape(), options.ranks_of_node)) options.ranks_of_node = 1;
+  if (options.ranks_of_node > 1 && options.chunks == 0) options.chunks = 1;
   const bool merges =
       values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
   const spmm_cost<T, Device> cost(blocks_, *a_, merges);
   options_ = cost.choose(options);
   predicted_ = cost.received_under(options_);
   predicted_sums_ = cost.received_in_sums(options_);
-  words_of_x_ = sums_go() ? cost.received_in_x_layout(options_).words
-                          : predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
   merges_ = cost.merges(options_);
   options_.chunks =
       merges_ && !a_->tiles().is_counted()
@@ -132,12 +137,29 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
           : 1;
   width_ = base::to_local(columns().size(), "the width of a dense block");
   const local::csr_tiles<T, Device>& multiplied = plan_blocks(cost.multiplied(options_));
-  if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) {
-    lists_ = std::make_shared<const chunk_lists<Device>>(m, groups_, share_lists(m, groups_, a_->needed()),
-                                                         multiplied, chunks(), blocks_.flow, width_);
-    predicted_.messages += lists_->more_messages(blocks_.flow);
-  }
+  if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) plan_lists(cost, multiplied);
+  words_of_x_ = sums_go() ? cost.received_in_x_layout(options_).words
+                          : predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
   plan_stages(multiplied);
+}
+
+template <class T, class Device>
+void product_plan<T, Device>::plan_lists(const spmm_cost<T, Device>& cost,
+                                         const local::csr_tiles<T, Device>& a) {
+  const auto& m = blocks_.m;
+  const auto needed = share_lists(m, groups_, a_->needed());
+  if (options_.ranks_of_node > 1)
+    by_node_ = lists_by_node(m, groups_, needed, options_.ranks_of_node, width_);
+  lists_ = by_node_ ? by_node_.across
+                    : std::make_shared<const chunk_lists<Device>>(m, groups_, needed, a, chunks(),
+                                                                  blocks_.flow, width_);
+  const int me = static_cast<int>(blocks_.own_tile());
+  traffic along_row = lists_->received(blocks_.flow, me, local::sent_of_row(options_.encoding, width_));
+  if (by_node_) {
+    between_nodes_ = along_row;
+    along_row += by_node_.inside->received(blocks_.flow, me, width_);
+  }
+  predicted_ += along_row - cost.received_along_row(options_);
 }
 
 template <class T, class Device>

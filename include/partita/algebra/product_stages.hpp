@@ -29,7 +29,8 @@
 /// reference, packed in one all-to-all that overlaps the multiply of the rank's own tile; or in one for each
 /// chunk of A's rows: rows of X overlap the multiply of the rank's own tile, if their chunk is one of the
 /// first two, and else that of the two chunks before; a sum travels after the last chunk that adds to it,
-/// while the next one multiplies.
+/// while the next one multiplies. Where nodes are given, needed rows cross between them once and are handed
+/// on inside, see node_exchange.
 ///
 /// What each rank receives for A^T X: with whole sub-blocks, even blocks and evenly many nonzeros, as much as
 /// with a stored A^T, except that a replicated Y is gathered along depth, which is half of its all-reduce.
@@ -44,7 +45,7 @@
 #include <optional>
 #include <utility>
 
-#include "partita/algebra/needed_exchange.hpp"
+#include "partita/algebra/node_exchange.hpp"
 #include "partita/algebra/product_plan.hpp"
 #include "partita/base/function_reference.hpp"
 
@@ -95,6 +96,7 @@ class product_stages {
     const row_code code{plan_.options().encoding,
                         b.rows_of_x().block(b.exchanged(plan_.options()).rows, m.at()).begin,
                         plan_.columns().begin};
+    if (plan_.by_node()) return std::make_unique<node_exchange<E, Device>>(m, plan_.by_node(), b.flow, code);
     return std::make_unique<needed_exchange<E, Device>>(m, plan_.lists(), b.flow, plan_.merges(), code);
   }
 

@@ -138,6 +138,8 @@ class spmm_plan {
 
   /// What this rank receives in one call, in closed form.
   traffic predicted() const { return product_->facts().predicted + change_.predicted(); }
+  /// Of it, what crosses to this rank from other nodes, where spmm_options::ranks_of_node is in effect.
+  traffic predicted_between_nodes() const { return product_->facts().between_nodes; }
   /// How many of these words are numbers of X, each of sizeof(Stored) bytes.
   global_index predicted_words_of_x() const {
     return product_->facts().words_of_x + change_.predicted_inner().words;
@@ -250,8 +252,9 @@ std::string spmm_plan<T, Device, Stored>::explain() const {
                             how.encoding == local::row_encoding::exact
                                 ? ""
                                 : base::sentence_of({" in ", local::name_of(how.encoding)}),
-                            ": ", predicted().words, " words are received and ", multiplications(),
-                            " multiplied", product_->facts().reorders ? ", rows of A in another order" : ""});
+                            how.ranks_of_node > 1 ? ", once for each node" : "", ": ", predicted().words,
+                            " words are received and ", multiplications(), " multiplied",
+                            product_->facts().reorders ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

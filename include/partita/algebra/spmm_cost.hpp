@@ -31,6 +31,11 @@ struct spmm_options {
   /// How rows of X, and sums for rows of Y, travel along row; but for `exact` only needed rows do, and an
   /// element that is received is a byte. What a rank has itself is not rounded.
   local::row_encoding encoding = local::row_encoding::exact;
+  /// So many consecutive ranks of the mesh are on one node: with more than 1, needed rows, which that
+  /// implies, cross to a node once and are handed on inside it, and sums for them are added up inside before
+  /// they cross. They travel in one chunk, and encoded rows as such across nodes alone. 1 is in effect where
+  /// no ranks along row share a node, where all do, and for values that are not A's own.
+  int ranks_of_node = 1;
 };
 
 namespace algebra::detail {
@@ -115,25 +120,36 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
 
 /// The options that minimise what the busiest rank receives, received_under(options), among those that
 /// `asked` leaves automatic, which are not its chunks. Collective over the mesh. Throws error for covers, for
-/// which a product has parts of A of its own, and for an encoding of whole blocks.
+/// which a product has parts of A of its own, for an encoding of whole blocks, and for nodes with whole
+/// blocks or chunks.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
   if (asked.rows == row_exchange::cover)
     base::throw_error<error>(
         {"row_exchange::cover is for products with the values that a matrix has, on a mesh that is not "
          "reproducible: not for values of edges, messages, and attention"});
-  const bool encodes = asked.encoding != local::row_encoding::exact, lists = asked.chunks > 1 || encodes;
+  const bool encodes = asked.encoding != local::row_encoding::exact, by_nodes = asked.ranks_of_node > 1;
   if (encodes && asked.rows == row_exchange::full)
     base::throw_error<error>({"rows in ", local::name_of(asked.encoding),
                               " are needed rows: whole blocks, row_exchange::full, travel as they are"});
-  if (lists && asked.rows == row_exchange::automatic) asked.rows = row_exchange::sparsity_aware;
+  if (by_nodes && asked.rows == row_exchange::full)
+    base::throw_error<error>({"rows that are handed on inside nodes of ", asked.ranks_of_node,
+                              " ranks are needed rows: whole blocks, row_exchange::full, are broadcast"});
+  if (by_nodes && asked.chunks > 1)
+    base::throw_error<error>({"needed rows are handed on inside nodes of ", asked.ranks_of_node,
+                              " ranks in one chunk, not in ", asked.chunks,
+                              ": sums of a node are complete when its last rank has multiplied"});
+  if ((asked.chunks > 1 || encodes || by_nodes) && asked.rows == row_exchange::automatic)
+    asked.rows = row_exchange::sparsity_aware;
   std::array<spmm_options, 4> candidates;
   std::vector<global_index> elements;
   for (const stationary kept : {stationary::c, stationary::a})
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order, asked.encoding};
+        candidates[elements.size()] = asked;
+        candidates[elements.size()].stationary = kept;
+        candidates[elements.size()].rows = rows;
         elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);
@@ -198,10 +214,15 @@ class spmm_cost {
     return {{all.groups[own]}, {all.shapes[own]}};
   }
 
-  /// What this rank would receive in one call under `o`, with no option `automatic`.
+  /// What this rank would receive in one call under `o`, with no option `automatic`, and where needed rows
+  /// travel at once.
   traffic received_under(spmm_options o) const {
+    return received_of_a(o) + received_along_row(o) + received_in_x_layout(o) + received_in_sums(o);
+  }
+  /// The part of it due to rows of X, or sums, that travel along row.
+  traffic received_along_row(spmm_options o) const {
     const auto& b = blocks_;
-    traffic v = received_of_a(o);
+    traffic v;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (b.stays(o) && col_of(g) != b.m.at().col) continue;
       std::vector<global_index> rows = o.rows == row_exchange::sparsity_aware ? coming_[g] : groups_[g].rows;
@@ -210,7 +231,7 @@ class spmm_cost {
       v += transfer::received_rows(rows, local::sent_of_row(how, b.columns(o).size()),
                                    static_cast<int>(b.own_tile()));
     }
-    return v + received_in_x_layout(o) + received_in_sums(o);
+    return v;
   }
   /// The part of it due to X on its way to the layout in which it is multiplied.
   traffic received_in_x_layout(spmm_options o) const {

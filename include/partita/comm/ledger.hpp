@@ -24,6 +24,9 @@ struct traffic {
   friend constexpr traffic operator+(traffic a, traffic b) {
     return {a.words + b.words, a.messages + b.messages};
   }
+  friend constexpr traffic operator-(traffic a, traffic b) {
+    return {a.words - b.words, a.messages - b.messages};
+  }
   constexpr traffic& operator+=(traffic b) { return *this = *this + b; }
   friend constexpr traffic operator*(global_index k, traffic a) { return {k * a.words, k * a.messages}; }
   friend constexpr bool operator==(traffic, traffic) = default;

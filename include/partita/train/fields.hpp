@@ -171,6 +171,9 @@ inline constexpr field rows[] = {
     {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
      "products with the graph: the rows that ranks need of each other travel in N\n"
      "chunks, beside products (default 1; with --far as many as its window suggests)"},
+    {"ranks-of-node", group::products, at<&options::ranks_of_node>, "G", count_or_none, nowhere, always,
+     "products with the graph: each G ranks in turn are on a node, to which rows that\n"
+     "they need cross once and are handed on inside (default 1)"},
     {"row-encoding", group::products, at<&options::encoding>, "exact|bf16|int8|int4", words_or_none,
      by_checkpoints_if_given, always,
      "products with the graph: rows that ranks need of each other travel in 2, 1 or\n"

@@ -144,6 +144,9 @@ struct training_options {
   row_exchange exchange = row_exchange::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
+  /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
+  /// spmm_options::ranks_of_node.
+  int ranks_of_node = 1;
   /// How rows travel in products with the graph: spmm_options::encoding, for the models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
   /// bfloat16: for float on the host, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
@@ -202,17 +205,19 @@ inline constexpr int most_hops = 10000;
 
 /// The model options contained in the training options.
 inline nn::model_options options_of_model(const training_options& options) {
-  return {
-      .seed = options.seed,
-      .weight_decay = options.weight_decay,
-      .convolution_decay = options.convolution_decay,
-      .dropout = options.dropout,
-      .learned_input = options.embedding > 0,
-      .products = {.rows = options.exchange, .chunks = options.exchange_chunks, .encoding = options.encoding},
-      .operands = options.operands,
-      .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
-      .coefficients = options.coefficients,
-      .recompute = options.recompute};
+  return {.seed = options.seed,
+          .weight_decay = options.weight_decay,
+          .convolution_decay = options.convolution_decay,
+          .dropout = options.dropout,
+          .learned_input = options.embedding > 0,
+          .products = {.rows = options.exchange,
+                       .chunks = options.exchange_chunks,
+                       .encoding = options.encoding,
+                       .ranks_of_node = options.ranks_of_node},
+          .operands = options.operands,
+          .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
+          .coefficients = options.coefficients,
+          .recompute = options.recompute};
 }
 
 /// A training step of a pipeline against an exact one with the same parameters and dropout.
