@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Passes: kernels with what they do to their operands. On a queue without far memory a pass is one call of
-/// its kernel; with it, kernels of far operands are called chunk by chunk (see out_of_core).
+/// Passes: kernels with what they do to their operands. On a queue without a pass_runner a pass is one call of
+/// its kernel; with far memory, kernels of far operands are called chunk by chunk (see out_of_core).
 
 #include <array>
 #include <cstddef>
@@ -39,7 +39,7 @@ void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
     }
     (std::make_index_sequence<sizeof...(X)>());
   };
-  if (auto* const far = far_of(q)) return far->by_rows(q, operands, kernel);
+  if (auto* const runner = runner_of(q)) return runner->by_rows(q, operands, kernel);
   kernel({.operands = operands.data()});
 }
 
@@ -113,7 +113,7 @@ class entry_passes {
       (std::make_index_sequence<sizeof...(X)>());
     };
     const entry_pass<Device> pass = pass_of<X...>(number, a, with);
-    if (auto* const far = far_of(q)) return far->by_entries(q, plans_, pass, operands, kernel);
+    if (auto* const runner = runner_of(q)) return runner->by_entries(q, plans_, pass, operands, kernel);
     kernel({.operands = operands.data(), .entries = pass.a});
   }
 
@@ -170,7 +170,7 @@ namespace detail {
 template <class Device>
 void run_by_list(const device_queue<Device>& q, std::span<const local_index> list, const operand& rows,
                  const void* packed, base::function_reference<void(const device_queue<Device>&)> kernel) {
-  if (auto* const far = far_of(q)) return far->by_list(q, list, rows, packed, kernel);
+  if (auto* const runner = runner_of(q)) return runner->by_list(q, list, rows, packed, kernel);
   kernel(q);
 }
 

@@ -21,7 +21,7 @@ namespace partita::local {
 template <class Device>
 class far_passes final : public out_of_core<Device> {
  public:
-  using typename out_of_core<Device>::kernel, typename out_of_core<Device>::operands;
+  using typename pass_runner<Device>::kernel, typename out_of_core<Device>::operands;
   using typename out_of_core<Device>::plans, typename out_of_core<Device>::queue;
 
   explicit far_passes(std::shared_ptr<memory::far_channel<Device>> channel)
