@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <ctime>
 #include <functional>
 #include <mutex>
-#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -37,6 +37,7 @@ struct training_case {
   int hidden = 16;
   partita::policy policy = partita::row_1d;
   int ranks = 1;
+  int epochs = 2;
 };
 
 /// First every model under every policy, small, so that there is each kernel that training has; then such
@@ -52,6 +53,7 @@ class cases {
       ++number_;
     } else {
       c.model = &nn::model_rows[draw(models)];
+      c.epochs = 4;
       if (draw(3) == 0) use(c, policies_[draw(policies_.size())]);
       constexpr int degrees[] = {4, 16, 64}, widths[] = {8, 16, 32, 64, 128, 256};
       c.graph.degree = degrees[draw(3)];
@@ -84,6 +86,35 @@ class cases {
   std::int64_t draws_ = 0;
 };
 
+/// So many threads at a time.
+class turns {
+ public:
+  explicit turns(int at_once) : free_(at_once) {}
+
+  /// act(), when it is this thread's turn.
+  template <class Act>
+  auto take(const Act& act) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return free_ > 0; });
+    --free_;
+    lock.unlock();
+    struct end {
+      turns& of;
+      ~end() {
+        const std::lock_guard lock(of.mutex_);
+        ++of.free_;
+        of.changed_.notify_one();
+      }
+    } at_end{*this};
+    return act();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int free_;
+};
+
 /// Adds what kernels take in a few epochs of a case, without the first. Ranks are threads, of which `at_once`
 /// run kernels at the same time. Throws what training does.
 template <class T>
@@ -95,19 +126,19 @@ void measure_case(const training_case& c, int at_once, partita::memory::kernel_r
   options.coupling = c.model->coupling;
   options.aggregation = c.model->aggregation;
   options.hidden = {c.hidden};
-  options.epochs = 4;
-  std::counting_semaphore<> cores(at_once);
+  options.epochs = c.epochs;
+  turns cores(at_once);
   std::mutex adding;
   const auto train = [&](const partita::communicator& world) {
     bool is_warm = false;
     const partita::device_queue<host> queue(1, dense_products());
     partita::memory::observe_passes(
         queue, [&](const partita::memory::kernel_call& call, partita::base::function_reference<void()> run) {
-          cores.acquire();
-          const double begin = processor_time();
-          run();
-          const double seconds = processor_time() - begin;
-          cores.release();
+          const double seconds = cores.take([&] {
+            const double begin = processor_time();
+            run();
+            return processor_time() - begin;
+          });
           const std::lock_guard lock(adding);
           if (is_warm && seconds > 0) rates.add(call, seconds);
         });

@@ -128,10 +128,11 @@ TEST_CASE("emulated cluster: in real time ranks sleep") {
   CHECK(seconds[1] >= .02);
 }
 
-/// A machine on which "rows: fill" takes 4 s, and messages nothing.
+/// A machine on which such a fill, and one of a row, takes 4 s, and messages nothing.
 emulated::machine with_fill(const memory::kernel_call& call) {
   memory::kernel_rates rates;
   rates.add(call, 4);
+  rates.add({.kernel = call.kernel, .rows = 1, .row_bytes = call.bytes, .bytes = call.bytes}, 4);
   constexpr emulated::link none{0, std::numeric_limits<double>::infinity()};
   return {.inside = none,
           .between = none,
@@ -165,23 +166,26 @@ TEST_CASE("emulated cluster: charged kernels take what was measured, and nothing
   });
 }
 
-TEST_CASE("emulated cluster: a rehearsal runs no kernel, and moves counts but no numbers") {
+TEST_CASE(
+    "emulated cluster: a rehearsal runs no kernel but fills of a row, and moves counts but no numbers") {
   threads::run(2, [](const communicator& threads) {
     const communicator c = emulated::cluster(
         threads, with_fill({.kernel = "rows: fill", .rows = 3, .row_bytes = 16, .bytes = 48}));
     const device_queue<host> q;
     emulated::charge_kernels(c, q);
-    std::vector<double> x(6), sums(40, 1);
+    std::vector<double> x(6), row(6), sums(40, 1);
     std::vector<std::int64_t> counts(40, 1);
     {
       const emulated::rehearsal nothing_computed(c);
       local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2});
+      local::chunked::fill(q, 7.0, matrix_view<double>{row.data(), 1, 6, 6});
       c.all_reduce(sums);
       c.all_reduce(counts);
       CHECK(c.all_reduce(1.5) == 3);  // by such numbers ranks agree
     }
-    CHECK(c.ledger().seconds() == 2);
+    CHECK(c.ledger().seconds() == 4);
     CHECK(x == std::vector<double>(6, 0));
+    CHECK(row == std::vector<double>(6, 7));
     CHECK(sums == std::vector<double>(40, 1));
     CHECK(counts == std::vector<std::int64_t>(40, 2));
     local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2});
