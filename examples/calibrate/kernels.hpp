@@ -62,8 +62,9 @@ class cases {
       c.graph.classes = draw(2) == 0 ? 7 : 40;
       // About as many numbers for entries in a case, whatever its widths: some take long, and time is short.
       const double most = 3e7 / (c.graph.degree * std::max(c.graph.features, c.hidden));
-      const int scales = std::clamp(static_cast<int>(std::log2(most)), 8, 17) - 6;
-      c.graph.vertices = global_index{1} << (7 + draw(static_cast<std::size_t>(scales)));
+      const auto scales = static_cast<std::size_t>(std::clamp(static_cast<int>(std::log2(most)), 8, 17) - 6);
+      // Small kernels are in every case; most of an epoch's time is in large ones.
+      c.graph.vertices = global_index{1} << (7 + std::max(draw(scales), draw(scales)));
     }
     if (c.model->reads_edge_types()) c.graph.relations = 2;
     if (c.model->reads_edge_vectors) c.graph.edge_features = 4;
