@@ -53,7 +53,7 @@ class kernel_rates {
   double seconds(const kernel_call& call) const {
     if (call.bytes <= 0) return 0;
     const place at = place_of(call);
-    std::array<std::pair<double, const sample*>, 8> nearest;
+    std::array<std::pair<double, const sample*>, 4> nearest;
     nearest.fill({INFINITY, nullptr});
     const auto look_at = [&](const measured& all) {
       for (std::size_t i = 0; i < all.places.size(); ++i) {
@@ -74,7 +74,7 @@ class kernel_rates {
     double weights = 0, sum = 0;
     for (const auto& [d, s] : nearest) {
       if (s == nullptr) break;
-      const double weight = 1 / (d + 1e-4);
+      const double weight = 1 / (d * d + 1e-4);
       weights += weight;
       sum += weight * std::log(s->seconds / units(s->call));
     }
@@ -104,12 +104,13 @@ class kernel_rates {
     return {std::log2(rows), std::log2(1 + c.row_bytes), std::log2(1 + c.bytes / rows),
             std::log2(1 + std::max(c.entries, c.work) / rows), std::log2(1 + c.table_bytes)};
   }
-  /// Squared.
+  /// Squared. How many rows there are, and how large what is gathered is, counts less than what a row needs.
   template <class Round = std::identity>
   static double distance(const place& a, const place& b, const Round& round = {}) {
+    constexpr place weights{0.1, 1, 1, 1, 0.2};
     double sum = 0;
     for (std::size_t k = 0; k < a.size(); ++k)
-      sum += (round(a[k]) - round(b[k])) * (round(a[k]) - round(b[k]));
+      sum += weights[k] * (round(a[k]) - round(b[k])) * (round(a[k]) - round(b[k]));
     return sum;
   }
   measured& find(std::string_view kernel) {
