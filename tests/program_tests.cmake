@@ -119,6 +119,10 @@ if(TARGET train)
       python3 ${programs}/accuracy.py $<TARGET_FILE:train> ${PARTITA_DATA}/citeseer 70.0)
   endif()
 endif()
+if(TARGET calibrate)
+  partita_add_script_test(calibrate_program TIMEOUT 600 COMMAND
+    python3 ${programs}/calibrate_program.py $<TARGET_FILE:calibrate> $<TARGET_FILE:train>)
+endif()
 if(TARGET predict)
   # The script for PyTorch runs where that is; otherwise it computes the same with NumPy.
   set(python_with_numpy -)

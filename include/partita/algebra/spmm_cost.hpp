@@ -274,23 +274,30 @@ class spmm_cost {
       for (const global_index n :
            {static_cast<global_index>(r.tile), global_index{r.row}, static_cast<global_index>(r.base)})
         restarts.push_back(n);
+    const std::size_t parts = mine.entries_of_parts.size();
     const std::vector<global_index> sizes =
-        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(restarts.size())},
-               std::vector<global_index>(groups, 2));
-    std::vector<global_index> lengths;
-    for (std::size_t g = 0; g < groups; ++g) lengths.push_back(sizes[2 * g + 1]);
-    const auto all_recounts = gather(restarts, lengths);
+        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(restarts.size()),
+                static_cast<global_index>(parts)},
+               std::vector<global_index>(groups, 3));
+    std::vector<global_index> recounts, part_counts;
+    for (std::size_t g = 0; g < groups; ++g) {
+      recounts.push_back(sizes[3 * g + 1]);
+      part_counts.push_back(sizes[3 * g + 2]);
+    }
+    const auto all_recounts = gather(restarts, recounts);
+    const auto all_parts = gather({mine.entries_of_parts.begin(), mine.entries_of_parts.end()}, part_counts);
     std::vector<local::tile_shape> shapes;
-    std::size_t next = 0;
+    auto next = all_recounts.begin();
+    auto part = all_parts.begin();
     for (std::size_t g = 0; g < groups; ++g) {
       local::tile_shape shape{
-          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {},
+          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[3 * g]), {}, {},
           mine.form};
-      if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
-      for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
-        shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),
-                                  static_cast<local_index>(all_recounts[next + 1]),
-                                  static_cast<std::size_t>(all_recounts[next + 2])});
+      shape.entries_of_parts.assign(part, part + part_counts[g]);
+      part += part_counts[g];
+      for (const auto end = next + recounts[g]; next != end; next += 3)
+        shape.restarts.push_back({static_cast<std::size_t>(next[0]), static_cast<local_index>(next[1]),
+                                  static_cast<std::size_t>(next[2])});
       shapes.push_back(std::move(shape));
     }
     return shapes;

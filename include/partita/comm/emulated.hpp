@@ -3,8 +3,9 @@
 /// A cluster that is not there: ranks of another transport, threads for instance, over a network with latency
 /// and bandwidth, in virtual or in real time.
 ///
-/// A rank's virtual clock goes on with the processor time of its thread, and to the end of each operation
-/// that it waits for; so more ranks than cores change nothing but the time until the result is there. An
+/// A rank's virtual clock goes on with the processor time of its thread, or with what kernels take by
+/// measurements made before (see charge_kernels), and to the end of each operation that it waits for; so more
+/// ranks than cores change nothing but the time until the result is there. An
 /// operation of which a rank receives m messages and n bytes, and sends n' bytes, begins when the last rank
 /// that it needs has started it and when this rank's link is free, and takes
 ///
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "partita/comm/communicator.hpp"
+#include "partita/memory/kernel_rates.hpp"
 
 namespace partita::emulated {
 
@@ -39,6 +41,8 @@ struct machine {
   link between = {};          ///< of a node with all others, shared by its ranks
   double slower = 1;          ///< seconds of one of its processors for a second of this one
   bool in_real_time = false;  ///< ranks sleep until an operation is complete
+  /// Of its kernels, see charge_kernels; without, the processor time of the ranks' threads counts.
+  std::shared_ptr<const memory::kernel_rates> kernels = {};
 };
 
 namespace detail {
@@ -51,11 +55,15 @@ class rank_clock {
   double now() {
     if (machine_.in_real_time)
       return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    if (machine_.kernels) return time_;
     const double spent = processor_time();
     time_ += machine_.slower * (spent - counted_);
     counted_ = spent;
     return time_;
   }
+  const machine& of() const { return machine_; }
+  /// A kernel has run.
+  void charge(const memory::kernel_call& call) { time_ += machine_.slower * machine_.kernels->seconds(call); }
   /// Processor time since now() was asked is not the rank's.
   void resume() { counted_ = processor_time(); }
   void advance_to(double time) {
@@ -70,6 +78,8 @@ class rank_clock {
 
   /// When the link of this rank has carried what has been given to it, to other nodes and on its own.
   double free_between = 0, free_inside = 0;
+  /// See rehearsal.
+  bool rehearses = false;
 
  private:
   static double processor_time() {
@@ -97,8 +107,8 @@ class emulated_transport final : public comm::transport {
   int size() const override { return inner_->size(); }
 
   std::uint64_t start(const comm::collective& op) override {
-    flight f{.started = clock_->now()};
-    f.token = inner_->start(op);
+    flight f{.started = clock_->now(), .travels = !clock_->rehearses || is_control(op)};
+    if (f.travels) f.token = inner_->start(op);
     f.of_ranks = std::make_unique<times>(size());
     f.of_ranks->mine = f.started;
     f.times_token = beside_->start(time_message(op, *f.of_ranks));
@@ -110,7 +120,7 @@ class emulated_transport final : public comm::transport {
   void finish(const comm::collective& op, std::uint64_t token) override {
     const double waits = clock_->now();
     flight f = std::move(flights_.extract(token).mapped());
-    inner_->finish(op, f.token);
+    if (f.travels) inner_->finish(op, f.token);
     beside_->finish(time_message(op, *f.of_ranks), f.times_token);
     clock_->advance_to(std::max(waits, completion(op, f)));
   }
@@ -118,7 +128,7 @@ class emulated_transport final : public comm::transport {
     const auto f = flights_.find(token);
     if (f == flights_.end()) return;
     beside_->abandon(time_message(op, *f->second.of_ranks), f->second.times_token);
-    inner_->abandon(op, f->second.token);
+    if (f->second.travels) inner_->abandon(op, f->second.token);
     lost_.push_back(std::move(f->second.of_ranks));
     flights_.erase(f);
   }
@@ -147,8 +157,16 @@ class emulated_transport final : public comm::transport {
                : inner_->on_memory(std::move(memory));
   }
   void check() const override { inner_->check(); }
+  const std::shared_ptr<rank_clock>& clock() const { return clock_; }
 
  private:
+  /// Whether a rehearsal needs these: indices and counts, and numbers by which ranks agree what to do.
+  static bool is_control(const comm::collective& op) {
+    const bool integers = op.type == comm::element_type::i32 || op.type == comm::element_type::i64;
+    return integers ||
+           (op.count <= 16 && (op.kind == operation::all_reduce || op.kind == operation::broadcast));
+  }
+
   /// The times at which ranks have started an operation.
   struct times {
     explicit times(int ranks) : ones(static_cast<std::size_t>(ranks), 1), all(ones.size()) {}
@@ -158,6 +176,7 @@ class emulated_transport final : public comm::transport {
   };
   struct flight {
     double started;
+    bool travels;
     std::uint64_t token = 0, times_token = 0;
     std::unique_ptr<times> of_ranks = nullptr;
   };
@@ -290,5 +309,44 @@ inline communicator cluster(const communicator& world, const machine& m) {
   return world.with_transport(
       std::make_shared<detail::emulated_transport>(world.transport(), m, clock, std::move(nodes)));
 }
+
+namespace detail {
+
+/// Throws error for a communicator that is none of a cluster.
+inline const std::shared_ptr<rank_clock>& clock_of(const communicator& of_cluster) {
+  const auto* const ranks = dynamic_cast<const emulated_transport*>(of_cluster.transport().get());
+  if (ranks == nullptr) throw error("these ranks are not those of an emulated cluster");
+  return ranks->clock();
+}
+
+}  // namespace detail
+
+/// From now on a kernel on this queue takes as long as the machine's measurements of kernels say, and nothing
+/// else that a rank computes takes time. Local. Throws error for ranks that are not of a cluster, a machine
+/// without such measurements, and a queue with far memory.
+template <class Device>
+void charge_kernels(const communicator& of_cluster, const device_queue<Device>& q) {
+  const auto clock = detail::clock_of(of_cluster);
+  if (clock->of().kernels == nullptr) throw error("a machine without measurements of kernels");
+  memory::observe_passes(q, [clock](const memory::kernel_call& call, base::function_reference<void()> run) {
+    if (!clock->rehearses || (call.rows == 1 && call.kernel == "rows: fill")) run();
+    clock->charge(call);
+  });
+}
+
+/// While it lives, kernels of charge_kernels take their time but do not run, and floating-point numbers take
+/// theirs but do not travel: what is computed is not there. Single rows are filled nevertheless, so that
+/// the moments of an optimiser are numbers, and checks of them pass. Every rank of the cluster must have one.
+class rehearsal {
+ public:
+  explicit rehearsal(const communicator& of_cluster) : clock_(detail::clock_of(of_cluster)) {
+    clock_->rehearses = true;
+  }
+  rehearsal(const rehearsal&) = delete;
+  ~rehearsal() { clock_->rehearses = false; }
+
+ private:
+  std::shared_ptr<detail::rank_clock> clock_;
+};
 
 }  // namespace partita::emulated

@@ -83,7 +83,7 @@ void edge_log_sum(const device_queue<Device>& q, entry_passes<Device>& edges, st
                   input_view<T> target, matrix_view<T> log_sum, local_index all_heads = 0) {
   buffer<T, Device> memory;
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "edge log sum"},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<T> out) {
         if (!c.splits_first_row) return edge_log_sum(q, c.pattern, heads, slope, s, t, out, all_heads);
         const matrix_view<T> piece = detail::one_row(q, memory, heads);
@@ -100,7 +100,7 @@ void edge_softmax_gradient(const device_queue<Device>& q, entry_passes<Device>& 
                            input_view<T> target, input_view<T> log_sum, input_view<T> row_dot, scalar<T> beta,
                            scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   passes(
-      q, number, a, {.inverse = true},
+      q, number, a, {.inverse = true, .what = "edge softmax gradient"},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<T> ds, matrix_view<const T> t,
           matrix_view<const T> sums, matrix_view<const T> dots, matrix_view<T> dt, T* g) {
         const T of_columns = c.beta_of_columns(beta), of_rows = c.beta_of_rows(T(0));
@@ -154,14 +154,18 @@ void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<D
                                    scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget,
                                    const std::type_identity_t<row_gradient_memory<T>>& memory) {
   if constexpr (fuses_rows<T, Device>)
-    if (runs_whole(q)) {
-      if (changes) before(a, local_index{0}, static_cast<const local_index*>(nullptr), edges);
-      if (beta != T(0)) fill(q, T(0), dtarget);  // whose rows are in this part only
-      return edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
-                                           log_sum, beta, edges, dsource, dtarget);
-    }
+    if (runs_whole(q))
+      return passes(
+          q, number, a, {.what = "edge softmax gradient of rows"},
+          [&](const edge_chunk<T>&, matrix_view<const T>, matrix_view<const T>, matrix_view<T>, T*) {
+            if (changes) before(a, local_index{0}, static_cast<const local_index*>(nullptr), edges);
+            if (beta != T(0)) fill(q, T(0), dtarget);  // whose rows are in this part only
+            edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
+                                          log_sum, beta, edges, dsource, dtarget);
+          },
+          gathers(source), reads(target), adds(dsource, beta), consumes_entries(edges, heads));
   passes(
-      q, number, a, {.global_columns = changes},
+      q, number, a, {.global_columns = changes, .what = "edge softmax of rows"},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<const T> sums,
           matrix_view<T> dots, T* d, T* alpha) {
         if (changes) before(c.pattern, c.first_row, c.global_columns, d);
@@ -180,7 +184,7 @@ void edge_row_fold(const device_queue<Device>& q, entry_passes<Device>& edges, s
                    const csr_view<T>& a, local_index heads, F f, const scalar<T>* values,
                    matrix_view<T> out) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "edge row fold"},
       [&](const edge_chunk<T>& c, const T* from, matrix_view<T> to) {
         edge_row_fold(q, c.pattern, heads, f, from, to);
       },
@@ -193,7 +197,7 @@ void edge_multiply(const device_queue<Device>& q, entry_passes<Device>& edges, s
                    const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> x,
                    scalar<T> beta, matrix_view<T> y) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "edge product"},
       [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_columns, matrix_view<T> to) {
         edge_multiply(q, c.pattern, s, of_entries, of_columns, c.beta_of_rows(beta), to);
       },
@@ -206,7 +210,7 @@ void edge_multiply_transposed(const device_queue<Device>& q, entry_passes<Device
                               const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> y,
                               scalar<T> beta, matrix_view<T> x) {
   edges(
-      q, number, a, {.inverse = true},
+      q, number, a, {.inverse = true, .what = "transposed edge product"},
       [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_rows, matrix_view<T> to) {
         const csr_inverse_view inverse = c.is_whole ? edges.inverse(q, number, a) : c.inverse;
         edge_multiply_transposed(q, inverse, s, of_entries, of_rows, c.beta_of_columns(beta), to);
@@ -220,7 +224,7 @@ void edge_dot(const device_queue<Device>& q, entry_passes<Device>& edges, std::s
               const csr_view<T>& a, head_slice s, input_view<T> y, input_view<T> x, scalar<T> beta,
               T* values) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "edge dot"},
       [&](const edge_chunk<T>& c, matrix_view<const T> of_rows, matrix_view<const T> of_columns, T* to) {
         edge_dot(q, c.pattern, s, of_rows, of_columns, beta, to);
       },
@@ -242,7 +246,7 @@ void max_aggregate(const device_queue<Device>& q, entry_passes<Device>& edges, s
       transform(q, detail::later_entry{c.first_entry}, matrix_view<const local_index>(where), where);
   };
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "maximum"},
       [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest, indices where) {
         if (!c.splits_first_row) return find(c, of_columns, largest, where);
         const matrix_view<T> piece = detail::one_row(q, memory, y.cols);
@@ -275,7 +279,7 @@ void max_scatter(const device_queue<Device>& q, entry_passes<Device>& edges, std
       max_scatter(q, pattern, e, from, to);
   };
   edges(
-      q, number, a, {.inverse = by_inverse},
+      q, number, a, {.inverse = by_inverse, .what = "maximum gradient"},
       [&](const edge_chunk<T>& c, matrix_view<local_index> winners, matrix_view<const T> of_rows,
           matrix_view<T> to) {
         if (c.is_whole)
@@ -296,7 +300,13 @@ template <class T, class Device, class F, class Store>
 void edge_apply_multiply(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                          const csr_view<T>& a, head_slice s, const F& f, const Store& store,
                          scalar<T>* values, input_view<T> x, scalar<T> beta, matrix_view<T> y) {
-  if (runs_whole(q)) return edge_apply_multiply(q, a, s, f, values, x, beta, y);
+  if (runs_whole(q))
+    return edges(
+        q, number, a, {.what = "edge function product"},
+        [&](const edge_chunk<T>&, matrix_view<const T>, matrix_view<T>) {
+          edge_apply_multiply(q, a, s, f, values, x, beta, y);
+        },
+        gathers(x), result(y, beta));
   store(number);
   edge_multiply<T>(q, edges, number, a, s, values, x, beta, y);
 }

@@ -18,7 +18,7 @@ void message_sums(const device_queue<Device>& q, entry_passes<Device>& edges, st
                   const csr_view<T>& a, const F& f, const message_operands<T>& of, input_view<T> weights,
                   scalar<T> beta, matrix_view<T> y) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "message sums"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           matrix_view<const T> of_rows, matrix_view<T> to) {
         message_sums(q, c.pattern, f, of.at(values, sources, targets), of_rows, c.beta_of_rows(beta), to);
@@ -34,7 +34,7 @@ void message_largest(const device_queue<Device>& q, entry_passes<Device>& edges,
                      const local_index* names, local_index first_name, matrix_view<T> y,
                      matrix_view<local_index> winners) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "message maximum"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           matrix_view<T> to, matrix_view<local_index> where) {
         message_largest(q, c.pattern, f, of.at(values, sources, targets), sign, names + c.first_entry,
@@ -50,7 +50,7 @@ void message_scores(const device_queue<Device>& q, entry_passes<Device>& edges, 
                     const csr_view<T>& a, const F& f, const message_operands<T>& of, head_slice to,
                     T* scores) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "message scores"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           T* of_entries) {
         message_scores(q, c.pattern, f, of.at(values, sources, targets), to, of_entries);
@@ -66,7 +66,7 @@ void message_row_gradients(const device_queue<Device>& q, entry_passes<Device>& 
                            const message_gradient<T>& g, matrix_view<T> dtargets, T* dvalues,
                            matrix_view<T> dparameters) {
   edges(
-      q, number, a, {},
+      q, number, a, {.what = "message row gradients"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           matrix_view<const T> rows, matrix_view<const T> weights, matrix_view<const local_index> winners,
           const T* scores, matrix_view<T> to, T* to_values) {
@@ -85,7 +85,7 @@ void message_source_gradients(const device_queue<Device>& q, entry_passes<Device
                               const csr_view<T>& a, const F& f, const message_operands<T>& of,
                               const message_gradient<T>& g, scalar<T> beta, matrix_view<T> dsources) {
   edges(
-      q, number, a, {.inverse = true},
+      q, number, a, {.inverse = true, .what = "message source gradients"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           matrix_view<const T> rows, matrix_view<const T> weights, matrix_view<const local_index> winners,
           const T* scores, matrix_view<T> to) {

@@ -67,6 +67,12 @@ template <class T>
 auto result(matrix_view<T> y, scalar<T> beta) {
   return beta == T(0) ? writes(y) : updates(y);
 }
+/// An operand with so many multiplications for each of its elements.
+template <class Operand>
+Operand multiplied(Operand x, local_index each) {
+  x.work = static_cast<double>(each);
+  return x;
+}
 /// Rows of which each chunk gets copies that it may change; all of a pass is not copied, and not to be
 /// changed.
 template <class T>

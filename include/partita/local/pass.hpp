@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Passes: kernels with what they do to their operands. On a queue without far memory a pass is one call of
-/// its kernel; with it, kernels of far operands are called chunk by chunk (see out_of_core).
+/// Passes: kernels with what they do to their operands. On a queue without a pass_runner a pass is one call
+/// of its kernel; with far memory, kernels of far operands are called chunk by chunk (see out_of_core).
 
 #include <array>
 #include <cstddef>
@@ -26,9 +26,10 @@ namespace partita::local {
 /// Calls f(first row, views of the rows ...), or f(views ...) if it takes no more, for consecutive blocks of
 /// rows of the operands, which all have as many rows: once, for all rows, unless one of the operands is far.
 /// f is given near copies of far rows. What f reads of rows in other blocks is not there. Throws what f
-/// throws, and budget_error if the window of the queue does not hold a row of each operand twice.
+/// throws, and budget_error if the window of the queue does not hold a row of each operand twice. `what`:
+/// runs, for those who observe passes.
 template <class Device, class F, class... X>
-void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
+void by_rows(const device_queue<Device>& q, const char* what, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
   const auto kernel = [&](const chunk& c) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -39,8 +40,13 @@ void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
     }
     (std::make_index_sequence<sizeof...(X)>());
   };
-  if (auto* const far = far_of(q)) return far->by_rows(q, operands, kernel);
+  if (auto* const runner = runner_of(q)) return runner->by_rows(q, what, operands, kernel);
   kernel({.operands = operands.data()});
+}
+template <class Device, class F, class... X>
+requires(!std::is_convertible_v<const F&, const char*>) void by_rows(const device_queue<Device>& q,
+                                                                     const F& f, const X&... x) {
+  by_rows(q, "rows", f, x...);
 }
 
 /// Rows of a pattern, or all of it.
@@ -64,10 +70,11 @@ template <class T, class Device>
 void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y) {
   if (beta == T(0))
     by_rows(
-        q, [&](auto rows) { fill(q, T(0), rows); }, writes(y));
+        q, "rows: fill", [&](auto rows) { fill(q, T(0), rows); }, writes(y));
   else if (beta != T(1))
     by_rows(
-        q, [&](auto rows) { transform(q, base::scaled<T>{beta}, rows, rows); }, updates(y));
+        q, "rows: transform", [&](auto rows) { transform(q, base::scaled<T>{beta}, rows, rows); },
+        updates(y));
 }
 
 template <class T, class Device>
@@ -113,7 +120,7 @@ class entry_passes {
       (std::make_index_sequence<sizeof...(X)>());
     };
     const entry_pass<Device> pass = pass_of<X...>(number, a, with);
-    if (auto* const far = far_of(q)) return far->by_entries(q, plans_, pass, operands, kernel);
+    if (auto* const runner = runner_of(q)) return runner->by_entries(q, plans_, pass, operands, kernel);
     kernel({.operands = operands.data(), .entries = pass.a});
   }
 
@@ -170,7 +177,7 @@ namespace detail {
 template <class Device>
 void run_by_list(const device_queue<Device>& q, std::span<const local_index> list, const operand& rows,
                  const void* packed, base::function_reference<void(const device_queue<Device>&)> kernel) {
-  if (auto* const far = far_of(q)) return far->by_list(q, list, rows, packed, kernel);
+  if (auto* const runner = runner_of(q)) return runner->by_list(q, list, rows, packed, kernel);
   kernel(q);
 }
 

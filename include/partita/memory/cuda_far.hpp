@@ -125,8 +125,9 @@ class far_channel<cuda_device> {
 /// As use_far of a host queue.
 inline void use_far(const device_queue<cuda_device>& q, const far_options& options) {
   auto channel = std::make_shared<memory::far_channel<cuda_device>>(q, options);
-  q.extend<local::out_of_core<cuda_device>>(
-      std::make_shared<local::far_passes<cuda_device>>(std::move(channel)));
+  const auto passes = std::make_shared<local::far_passes<cuda_device>>(std::move(channel));
+  q.extend<local::out_of_core<cuda_device>>(passes);
+  q.extend<local::pass_runner<cuda_device>>(passes);
   q.owner()->use_far(options);
 }
 

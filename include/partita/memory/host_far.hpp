@@ -115,7 +115,9 @@ class far_channel<host> {
 /// hold the window.
 inline void use_far(const device_queue<host>& q, const far_options& options) {
   auto channel = std::make_shared<memory::far_channel<host>>(q, options);
-  q.extend<local::out_of_core<host>>(std::make_shared<local::far_passes<host>>(std::move(channel)));
+  const auto passes = std::make_shared<local::far_passes<host>>(std::move(channel));
+  q.extend<local::out_of_core<host>>(passes);
+  q.extend<local::pass_runner<host>>(passes);
   q.owner()->use_far(options);
 }
 

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""calibrate measures this machine, and train reads what it wrote: calibrate_program.py CALIBRATE TRAIN"""
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, run
+
+CALIBRATE, TRAIN = sys.argv[1:3]
+
+
+def train(*arguments, model="gcn"):
+    return run(TRAIN, "--data", "karate", "--model", model, "--epochs", "3", "--quiet", *arguments)
+
+
+class CalibrateProgram(ProgramCase):
+    def write(self, name, machine):
+        file = os.path.join(self.folder, name)
+        with open(file, "w") as f:
+            json.dump(machine, f)
+        return file
+
+    def seconds(self, machine, model="gcn", policy="row_1d"):
+        return self.result_of(train("--json", self.out, "--machine", machine, "--ranks", "4", "--policy", policy, model=model))["seconds_per_epoch"]
+
+    def refused(self, machine, why):
+        done = train("--machine", machine)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(why, done.stderr)
+
+    def test_training_takes_what_was_measured(self):
+        file = os.path.join(self.folder, "here.json")
+        done = run(CALIBRATE, file, "--seconds", "1", timeout=500)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("measurements", "GFLOP/s", "product", "gemm", "inside nodes: latency "):
+            self.assertIn(part, done.stdout)
+        with open(file) as f:
+            here = json.load(f)
+        self.assertEqual(list(here), ["ranks_of_node", "inside", "slower", "kernels"])
+        self.assertGreater(here["inside"]["latency"], 0)
+        self.assertGreater(here["inside"]["bandwidth"], 0)
+        kernels = {k["kernel"] for k in here["kernels"]}
+        for name in ("gemm", "product", "list", "rows: update", "edge log sum", "maximum", "message sums"):
+            self.assertIn(name, kernels)
+        for model, policy in (("gcn", "grid_2d"), ("gat", "row_1d")):
+            self.assertEqual(self.seconds(file, model, policy), self.seconds(file, model, policy))
+        network = {"inside": here["inside"], "between": {"latency": 0, "bandwidth": 1e30}, "ranks_of_node": 1}
+        same = self.write("same.json", network | {"kernels": "here.json"})
+        slower = self.write("slower.json", network | {"kernels": "here.json", "slower": 2})
+        # But for what messages of bytes / 1e30 take and the order of sums.
+        self.assertAlmostEqual(self.seconds(slower) / self.seconds(same), 2, delta=1e-6)
+
+    def test_what_a_machine_may_say(self):
+        kernel = {"kernel": "gemm", "rows": 4, "bytes": 8, "seconds": 1e-6}
+        for kernels, why in (([], "kernels is not a list of measurements"),
+                             ([kernel | {"size": 1}], "unknown key kernels[0].size"),
+                             ([kernel, kernel | {"rows": -1}], "kernels[1].rows is not a number of 0 or more"),
+                             ([kernel | {"kernel": 3}], "kernels[0].kernel is not a name"),
+                             ([kernel | {"times": 0.5}], "kernels[0].times is not a positive whole number below a billion"),
+                             ([kernel | {"seconds": 0}], "kernels[0] needs a kernel, and bytes and seconds that are positive"),
+                             ([3], "kernels[0] is not an object"), ("none.json", "none.json: cannot be read")):
+            self.refused(self.write("machine.json", {"kernels": kernels}), why)
+        self.write("network.json", {"ranks_of_node": 2})
+        self.refused(self.write("machine.json", {"kernels": "network.json"}), "network.json: has no kernels")
+        self.refused(self.write("machine.json", {"ranks_of_node": 2.5}), "ranks_of_node is not a positive whole number")
+        self.refused(self.write("machine.json", {"kernels": [kernel], "in_real_time": True}), "kernels are for virtual time")
+        done = train("--machine", self.write("machine.json", {"kernels": [kernel]}))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no measurement of the kernel \"", done.stderr)
+
+    def test_what_calibrate_refuses(self):
+        for arguments, code in ((["--seconds", "0"], 2), (["--threads", "0"], 2), ([], 1)):
+            done = run(CALIBRATE, os.path.join(self.folder, "no", "file.json"), *arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(run(CALIBRATE).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
