@@ -2,6 +2,9 @@
 // The policy that is chosen, against the costs of all.
 #include "partita/train/choose_policy.hpp"
 
+#include <cmath>
+#include <string>
+
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
@@ -9,6 +12,7 @@
 namespace test_choose_policy {
 
 using namespace test_support;
+using namespace std::string_literals;
 
 nn::policy_choice chosen(const communicator& world, const io::dataset& data, const nn::policy_search& from,
                          const nn::training_options& options = {}) {
@@ -68,6 +72,49 @@ TEST_CASE("a choice of one policy, and of none") {
     for (const nn::policy_candidate& k : one.candidates) CHECK(k.same_as.empty());
     CHECK_THROWS_AS(chosen(world, directed_graph(), {.policies = {}}), mesh_error);
   });
+}
+
+/// A network, and kernels that take a nanosecond for each byte that they touch.
+emulated::machine measured_machine() {
+  auto kernels = std::make_shared<memory::kernel_rates>();
+  for (const char* name : {"rows", "gemm", "list", "block", "product", "transposed product"})
+    kernels->add({.kernel = name, .rows = 1, .row_bytes = 8, .bytes = 8, .work = name == "gemm"s ? 8.0 : 0.0},
+                 8e-9);
+  return {.ranks_of_node = 2, .inside = {1e-6, 1e9}, .between = {1e-5, 1e8}, .kernels = kernels};
+}
+
+TEST_CASE("the seconds of a step on a machine are those of training there, and the least are chosen") {
+  const io::dataset club = io::karate_club();
+  const emulated::machine machine = measured_machine();
+  for (const char* model : {"gcn", "sage", "appnp"})
+    for (const int ranks : {1, 4, 6}) {
+      const nn::training_options options{.model = model, .hidden = {6}, .epochs = 3};
+      on_threads(ranks, [&](const communicator& world) {
+        const nn::policy_choice choice =
+            nn::choose_policy<double>(world, machine, club, options,
+                                      {.every_mesh = true,
+                                       .exchanges = {row_exchange::full, row_exchange::sparsity_aware},
+                                       .stationaries = {stationary::c, stationary::a}});
+        double least = 1;
+        for (const nn::policy_candidate& k : choice.candidates) {
+          if (!k.same_as.empty()) continue;
+          const communicator there =
+              emulated::cluster(communicator(world.transport(), world.axis()), machine);
+          const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
+          const nn::training_result run =
+              nn::train_model<double>(m, club, nn::options_of(k, options), k.policy);
+          INFO(model, ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ", int(k.exchange),
+               int(k.stationary));
+          CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
+          CHECK(k.cost.words.max_rank == run.words_received.max_rank);
+          CHECK(std::abs(double(k.cost.buffer_bytes.max_rank) / double(run.peak_bytes.max_rank) - 1) < .1);
+          CHECK(k.cost.waiting <= k.cost.seconds);
+          least = std::min(least, k.cost.seconds);
+        }
+        CHECK(choice.chosen().cost.seconds == least);
+        CHECK(choice.chosen().policy.name == choice.policy.name);
+      });
+    }
 }
 
 }  // namespace test_choose_policy

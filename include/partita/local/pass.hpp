@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Passes: kernels with what they do to their operands. On a queue without a pass_runner a pass is one call of
-/// its kernel; with far memory, kernels of far operands are called chunk by chunk (see out_of_core).
+/// Passes: kernels with what they do to their operands. On a queue without a pass_runner a pass is one call
+/// of its kernel; with far memory, kernels of far operands are called chunk by chunk (see out_of_core).
 
 #include <array>
 #include <cstddef>
@@ -199,6 +199,31 @@ void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<co
   detail::run_by_list<Device>(q, rows, updates(to), from, [&](const device_queue<Device>& on) {
     scatter_add_distinct_rows(on, from, rows, to);
   });
+}
+
+namespace detail {
+
+template <class Device>
+void run_by_block(const device_queue<Device>& q, const operand& block,
+                  base::function_reference<void()> kernel) {
+  if (auto* const runner = runner_of(q)) return runner->by_block(block, kernel);
+  kernel();
+}
+
+}  // namespace detail
+
+/// The kernels pack, unpack and copy, of near or far blocks.
+template <class T, class Device>
+void pack_block(const device_queue<Device>& q, input_view<T> from, T* to) {
+  detail::run_by_block<Device>(q, reads(from), [&] { pack(q, from, to); });
+}
+template <class T, class Device>
+void unpack_block(const device_queue<Device>& q, const scalar<T>* from, matrix_view<T> to) {
+  detail::run_by_block<Device>(q, writes(to), [&] { unpack(q, from, to); });
+}
+template <class T, class Device>
+void copy_block(const device_queue<Device>& q, input_view<T> from, matrix_view<T> to) {
+  detail::run_by_block<Device>(q, writes(to), [&] { copy(q, from, to); });
 }
 
 }  // namespace partita::local

@@ -15,7 +15,7 @@ namespace partita::memory {
 
 /// What a kernel touches.
 struct kernel_call {
-  std::string_view kernel;  ///< "rows", "gemm", "list", or the name of a pass over entries
+  std::string_view kernel;  ///< "rows", "gemm", "list", "block", or the name of a pass over entries
   double rows = 0, entries = 0;
   double row_bytes = 0;    ///< of the widest operand
   double table_bytes = 0;  ///< of the operand whose rows are gathered or added to, all of it
@@ -58,6 +58,13 @@ inline kernel_call call_by_list(std::size_t rows, const local::operand& x) {
   return c;
 }
 
+inline kernel_call call_by_block(const local::operand& x) {
+  kernel_call c{.kernel = "block", .rows = static_cast<double>(x.rows)};
+  touch(c, x, c.rows);
+  c.bytes *= 2;
+  return c;
+}
+
 }  // namespace detail
 
 /// observe(call, run) in the place of each kernel, but for those that a kernel is made of; run() runs it.
@@ -82,6 +89,9 @@ class observed_passes final : public local::pass_runner<Device> {
                base::function_reference<void(const queue&)> run) override {
     see([&] { return detail::call_by_list(list.size(), rows); }, [&] { run(q); });
   }
+  void by_block(const local::operand& block, base::function_reference<void()> run) override {
+    see([&] { return detail::call_by_block(block); }, run);
+  }
 
  private:
   template <class Call, class Run>
@@ -101,14 +111,14 @@ class observed_passes final : public local::pass_runner<Device> {
   bool inside_ = false;
 };
 
-/// From now on kernels of a queue without far memory are observed. Throws error for one with it.
+/// A copy of a queue without far memory, whose kernels are observed. Throws error for one with it.
 template <class Device>
-void observe_passes(const device_queue<Device>& q, typename observed_passes<Device>::observer observe) {
+device_queue<Device> observed(const device_queue<Device>& q,
+                              typename observed_passes<Device>::observer observe) {
   if (q.owner()->far())
     throw error("kernels of a queue with far memory run in chunks: they are not observed");
-  q.template extend<local::pass_runner<Device>>(
-      std::make_shared<observed_passes<Device>>(std::move(observe)));
-  q.owner()->use_runner();
+  return q.with(std::shared_ptr<local::pass_runner<Device>>(
+      std::make_shared<observed_passes<Device>>(std::move(observe))));
 }
 
 }  // namespace partita::memory

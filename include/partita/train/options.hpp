@@ -142,6 +142,8 @@ struct training_options {
   int split_chunks = 1;
   /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
   row_exchange exchange = row_exchange::automatic;
+  /// What stays where it is along col in these products; see partita::stationary.
+  partita::stationary stationary = partita::stationary::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
   /// How rows travel in products with the graph: spmm_options::encoding, for the models that round operands.
@@ -202,17 +204,19 @@ inline constexpr int most_hops = 10000;
 
 /// The model options contained in the training options.
 inline nn::model_options options_of_model(const training_options& options) {
-  return {
-      .seed = options.seed,
-      .weight_decay = options.weight_decay,
-      .convolution_decay = options.convolution_decay,
-      .dropout = options.dropout,
-      .learned_input = options.embedding > 0,
-      .products = {.rows = options.exchange, .chunks = options.exchange_chunks, .encoding = options.encoding},
-      .operands = options.operands,
-      .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
-      .coefficients = options.coefficients,
-      .recompute = options.recompute};
+  return {.seed = options.seed,
+          .weight_decay = options.weight_decay,
+          .convolution_decay = options.convolution_decay,
+          .dropout = options.dropout,
+          .learned_input = options.embedding > 0,
+          .products = {.stationary = options.stationary,
+                       .rows = options.exchange,
+                       .chunks = options.exchange_chunks,
+                       .encoding = options.encoding},
+          .operands = options.operands,
+          .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
+          .coefficients = options.coefficients,
+          .recompute = options.recompute};
 }
 
 /// A training step of a pipeline against an exact one with the same parameters and dropout.
@@ -249,9 +253,11 @@ struct over_ranks {
 
 /// The cost of training under a policy, known before the first step.
 struct policy_cost {
-  over_ranks words;             ///< received per training step
-  over_ranks buffer_bytes;      ///< peak of live buffers during set-up
-  global_index list_bytes = 0;  ///< lists in host memory per rank, while A's entries arrive
+  over_ranks words;              ///< received per training step
+  over_ranks buffer_bytes = {};  ///< peak of live buffers during set-up
+  global_index list_bytes = 0;   ///< lists in host memory per rank, while A's entries arrive
+  double seconds = 0;            ///< of a training step, where a machine is given
+  double waiting = 0;            ///< of these, those of operations, on the rank that waits longest
 
   /// For the busiest rank.
   global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }
