@@ -77,7 +77,7 @@ TEST_CASE("a choice of one policy, and of none") {
 /// A network, and kernels that take a nanosecond for each byte that they touch.
 emulated::machine measured_machine() {
   auto kernels = std::make_shared<memory::kernel_rates>();
-  for (const char* name : {"rows", "gemm", "list", "block", "product", "transposed product"})
+  for (const char* name : {"rows", "gemm", "list", "block", "entries", "product", "transposed product"})
     kernels->add({.kernel = name, .rows = 1, .row_bytes = 8, .bytes = 8, .work = name == "gemm"s ? 8.0 : 0.0},
                  8e-9);
   return {.ranks_of_node = 2, .inside = {1e-6, 1e9}, .between = {1e-5, 1e8}, .kernels = kernels};
@@ -103,7 +103,7 @@ TEST_CASE("the seconds of a step on a machine are those of training there, and t
           const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
           const nn::training_result run =
               nn::train_model<double>(m, club, nn::options_of(k, options), k.policy);
-          INFO(model, ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ", int(k.exchange),
+          INFO(std::string(model), ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ", int(k.exchange),
                int(k.stationary));
           CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
           CHECK(k.cost.words.max_rank == run.words_received.max_rank);

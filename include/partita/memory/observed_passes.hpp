@@ -35,8 +35,8 @@ inline void touch(kernel_call& c, const local::operand& x, double rows) {
     c.table_bytes = std::max(c.table_bytes, static_cast<double>(x.rows) * width);
 }
 
-inline kernel_call call_by_rows(std::span<const local::operand> x) {
-  kernel_call c{.kernel = "rows", .rows = static_cast<double>(x[0].rows)};
+inline kernel_call call_by_rows(const char* name, std::span<const local::operand> x) {
+  kernel_call c{.kernel = name, .rows = static_cast<double>(x[0].rows)};
   for (const local::operand& o : x) touch(c, o, c.rows);
   if (c.work > 0) c.kernel = "gemm";
   return c;
@@ -58,13 +58,6 @@ inline kernel_call call_by_list(std::size_t rows, const local::operand& x) {
   return c;
 }
 
-inline kernel_call call_by_block(const local::operand& x) {
-  kernel_call c{.kernel = "block", .rows = static_cast<double>(x.rows)};
-  touch(c, x, c.rows);
-  c.bytes *= 2;
-  return c;
-}
-
 }  // namespace detail
 
 /// observe(call, run) in the place of each kernel, but for those that a kernel is made of; run() runs it.
@@ -79,7 +72,7 @@ class observed_passes final : public local::pass_runner<Device> {
   explicit observed_passes(observer observe) : observe_(std::move(observe)) {}
 
   void by_rows(const queue&, operands x, kernel f) override {
-    see([&] { return detail::call_by_rows(x); }, [&] { f({.operands = x.data()}); });
+    see([&] { return detail::call_by_rows("rows", x); }, [&] { f({.operands = x.data()}); });
   }
   void by_entries(const queue&, plans&, const local::entry_pass<Device>& p, operands x, kernel f) override {
     see([&] { return detail::call_by_entries(p.a, p.with.what, x); },
@@ -89,8 +82,8 @@ class observed_passes final : public local::pass_runner<Device> {
                base::function_reference<void(const queue&)> run) override {
     see([&] { return detail::call_by_list(list.size(), rows); }, [&] { run(q); });
   }
-  void by_block(const local::operand& block, base::function_reference<void()> run) override {
-    see([&] { return detail::call_by_block(block); }, run);
+  void in_place(const char* name, operands x, base::function_reference<void()> run) override {
+    see([&] { return detail::call_by_rows(name, x); }, run);
   }
 
  private:

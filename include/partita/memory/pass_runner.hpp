@@ -116,8 +116,8 @@ class pass_runner {
   /// written. It is called with the queue that it is to run on.
   virtual void by_list(const queue&, std::span<const local_index> list, const operand& rows,
                        const void* packed, base::function_reference<void(const queue&)>) = 0;
-  /// For a kernel that copies a block of which it addresses every element where it is, far or near.
-  virtual void by_block(const operand&, base::function_reference<void()> kernel) { kernel(); }
+  /// For a kernel of this name that addresses its operands where they are, far or near.
+  virtual void in_place(const char*, operands, base::function_reference<void()> kernel) { kernel(); }
 };
 
 }  // namespace partita::local

@@ -75,12 +75,11 @@ void rehearse(trainer<T, Device>& set_up, const mesh<Device>& m, policy_cost& co
   const emulated::rehearsal rehearsal(m.world());
   (void)set_up.epoch(1);
   m.ledger().clear();
-  cost.seconds = set_up.epoch(2).seconds;
-  double waiting[] = {0};
+  double found[] = {set_up.epoch(2).seconds, 0};  // of this rank, where what was not computed is not finite
   for (const comm::ledger_entry& e : m.ledger().entries())
-    if (e.phase != "evaluation") waiting[0] += e.seconds;
-  m.world().all_reduce(waiting, reduction::max);
-  cost.waiting = waiting[0];
+    if (e.phase != "evaluation") found[1] += e.seconds;
+  m.world().all_reduce(found, reduction::max);
+  cost.seconds = found[0], cost.waiting = found[1];
 }
 
 }  // namespace detail
