@@ -5,7 +5,7 @@ partita_add_tests(plain_tests TESTS
                   base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/triplet
                   partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/orders partition/policies partition/sparse_blocks partition/vertex_cover local/row_encoding
                   partition/route partition/volume
-                  memory/far memory/host memory/host_far memory/mapped_store comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
+                  memory/far memory/host memory/host_far memory/kernel_rates memory/mapped_store memory/observed_passes comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
                   matrix/arrived_entries matrix/dense matrix/tile_analysis matrix/tile_shape matrix/tiles local/view local/chunked local/pass local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_traffic algebra/loss algebra/soft_targets algebra/value_loss algebra/class_scores algebra/dropout algebra/product algebra/reproducible algebra/row_products
                   graph/link_split graph/link_rows graph/propagation_matrices autodiff/broadcasts autodiff/edge_norm autodiff/edge_products autodiff/edges autodiff/elementwise autodiff/losses autodiff/messages autodiff/product autodiff/products autodiff/reductions autodiff/shared_memory autodiff/sums autodiff/tape autodiff/variable nn/activation nn/embedding nn/optimizer nn/learning_rate nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
@@ -47,7 +47,7 @@ partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn
 partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES partita::compiled THREADS train/mini_batch_trainer)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES partita::compiled THREADS train/pipeline_trainer)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES partita::compiled THREADS train/pipeline_guard train/pipeline_failures)
-partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled
+partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/rehearsal train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES partita::compiled
                   THREADS train/trainer train/link_trainer train/far_memory)
 partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES partita::compiled BACKENDS json)
 partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES partita::compiled)

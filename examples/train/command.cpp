@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/machine_file.hpp"
 #include "../ranks/parts.hpp"
 #include "build.hpp"
 #include "complete.hpp"
-#include "machine.hpp"
 #include "ordering.hpp"
 #include "presets.hpp"
 

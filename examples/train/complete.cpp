@@ -256,6 +256,8 @@ void complete(const CLI::App& app, command& c) {
             "--calibration is for --policy auto and --mesh auto");
   refuse_if(c.machine && (c.device != "cpu" || c.threads.value_or(1) > 1),
             "--machine emulates ranks of --device cpu with a thread each");
+  refuse_if(c.machine && c.machine->kernels && !c.far.empty(),
+            "--machine with kernels and --far do not go together");
   refuse_if(c.comm != "mpi" && c.mpi_collectives == "native", "--mpi-collectives native needs --comm mpi");
   refuse_if(c.comm == "nccl" && c.device != "cuda", "--comm nccl needs --device cuda");
 }

@@ -4,17 +4,20 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
+#include <memory>
 
 #include "laws/on_the_host.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/kernels.hpp"
 
 namespace test_emulated {
 
 using namespace partita;
 
 /// A machine whose processors are so fast that only operations take time.
-constexpr emulated::machine of_nodes(int ranks, emulated::link inside = {10, 1e3},
-                                     emulated::link between = {1000, 1}) {
+emulated::machine of_nodes(int ranks, emulated::link inside = {10, 1e3}, emulated::link between = {1000, 1}) {
   return {.ranks_of_node = ranks, .inside = inside, .between = between, .slower = 1e-12};
 }
 
@@ -123,6 +126,76 @@ TEST_CASE("emulated cluster: in real time ranks sleep") {
                                   [](const communicator& c) { c.all_reduce(1); });
   CHECK(seconds[0] >= .02);
   CHECK(seconds[1] >= .02);
+}
+
+/// A machine on which "rows: fill" takes 4 s, and messages nothing.
+emulated::machine with_fill(const memory::kernel_call& call) {
+  memory::kernel_rates rates;
+  rates.add(call, 4);
+  constexpr emulated::link none{0, std::numeric_limits<double>::infinity()};
+  return {.inside = none,
+          .between = none,
+          .slower = .5,
+          .kernels = std::make_shared<const memory::kernel_rates>(std::move(rates))};
+}
+
+TEST_CASE("emulated cluster: charged kernels take what was measured, and nothing else takes time") {
+  threads::run(2, [](const communicator& threads) {
+    const communicator c = emulated::cluster(
+        threads, with_fill({.kernel = "rows: fill", .rows = 3, .row_bytes = 16, .bytes = 48}));
+    const auto q = emulated::charged(c, device_queue<host>());
+    std::vector<double> x(6);
+    const auto fill = [&] { local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2}); };
+    volatile double sum = 0;
+    for (int k = 0; k < 100'000; ++k) sum = sum + 1;
+    (void)c.all_reduce(1);
+    CHECK(c.ledger().seconds() == 0);
+    fill();
+    CHECK(c.ledger().seconds() == 2);
+    CHECK(x == std::vector<double>(6, 7));
+    if (c.rank() == 0) fill();
+    (void)c.all_reduce(1);
+    CHECK(c.ledger().seconds() == 4);
+    local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 0, 2, 2});
+    CHECK(c.ledger().seconds() == 4);
+    CHECK_THROWS_AS(local::by_rows(
+                        q, "unknown", [](auto) {}, local::writes(matrix_view<double>{x.data(), 3, 2, 2})),
+                    input_error);
+  });
+}
+
+TEST_CASE("emulated cluster: a rehearsal runs no kernel, and moves counts but no numbers") {
+  threads::run(2, [](const communicator& threads) {
+    const communicator c = emulated::cluster(
+        threads, with_fill({.kernel = "rows: fill", .rows = 3, .row_bytes = 16, .bytes = 48}));
+    const auto q = emulated::charged(c, device_queue<host>());
+    std::vector<double> x(6), sums(40, 1);
+    std::vector<std::int64_t> counts(40, 1);
+    {
+      const emulated::rehearsal nothing_computed(c);
+      local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2});
+      c.all_reduce(sums);
+      c.all_reduce(counts);
+      CHECK(c.all_reduce(1.5) == 3);  // by such numbers ranks agree
+    }
+    CHECK(c.ledger().seconds() == 2);
+    CHECK(x == std::vector<double>(6, 0));
+    CHECK(sums == std::vector<double>(40, 1));
+    CHECK(counts == std::vector<std::int64_t>(40, 2));
+    local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2});
+    c.all_reduce(sums);
+    CHECK(x == std::vector<double>(6, 7));
+    CHECK(sums == std::vector<double>(40, 2));
+  });
+}
+
+TEST_CASE("emulated cluster: kernels are charged on a cluster that has measurements of them") {
+  threads::run(1, [](const communicator& threads) {
+    const device_queue<host> q;
+    CHECK_THROWS_AS(emulated::charged(threads, q), error);
+    CHECK_THROWS_AS(emulated::charged(emulated::cluster(threads, {}), q), error);
+    CHECK_THROWS_AS(emulated::rehearsal{threads}, error);
+  });
 }
 
 }  // namespace test_emulated

@@ -13,6 +13,7 @@ import sys
 TOGETHER = {
     # What only the named headers use.
     "memory/host.cpp": "memory/device memory/large_pages",
+    "memory/observed_passes.cpp": "memory/pass_runner",
     "partition/exchange.cpp": "partition/placement",
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange transfer/staged_redistribution",

@@ -8,11 +8,11 @@
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
+#include "support/kernel_costs.hpp"
 
 namespace test_choose_policy {
 
 using namespace test_support;
-using namespace std::string_literals;
 
 nn::policy_choice chosen(const communicator& world, const io::dataset& data, const nn::policy_search& from,
                          const nn::training_options& options = {}) {
@@ -74,19 +74,20 @@ TEST_CASE("a choice of one policy, and of none") {
   });
 }
 
-/// A network, and kernels that take a nanosecond for each byte that they touch.
-emulated::machine measured_machine() {
+/// A network, and the kernels of these models.
+emulated::machine measured_machine(std::initializer_list<const char*> models) {
   auto kernels = std::make_shared<memory::kernel_rates>();
-  for (const char* name : {"rows", "gemm", "list", "block", "entries", "product", "transposed product"})
-    kernels->add({.kernel = name, .rows = 1, .row_bytes = 8, .bytes = 8, .work = name == "gemm"s ? 8.0 : 0.0},
-                 8e-9);
+  for (const char* model : models)
+    for (const policy& p : named_policies)
+      add_kernel_costs<double>(*kernels, p, 4, {.model = model, .hidden = {6}});
   return {.ranks_of_node = 2, .inside = {1e-6, 1e9}, .between = {1e-5, 1e8}, .kernels = kernels};
 }
 
 TEST_CASE("the seconds of a step on a machine are those of training there, and the least are chosen") {
   const io::dataset club = io::karate_club();
-  const emulated::machine machine = measured_machine();
-  for (const char* model : {"gcn", "sage", "appnp"})
+  constexpr auto models = {"gcn", "sage", "appnp"};
+  const emulated::machine machine = measured_machine(models);
+  for (const char* model : models)
     for (const int ranks : {1, 4, 6}) {
       const nn::training_options options{.model = model, .hidden = {6}, .epochs = 3};
       on_threads(ranks, [&](const communicator& world) {
@@ -103,8 +104,8 @@ TEST_CASE("the seconds of a step on a machine are those of training there, and t
           const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
           const nn::training_result run =
               nn::train_model<double>(m, club, nn::options_of(k, options), k.policy);
-          INFO(std::string(model), ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ", int(k.exchange),
-               int(k.stationary));
+          INFO(std::string(model), ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ",
+               int(k.exchange), int(k.stationary));
           CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
           CHECK(k.cost.words.max_rank == run.words_received.max_rank);
           CHECK(std::abs(double(k.cost.buffer_bytes.max_rank) / double(run.peak_bytes.max_rank) - 1) < .1);

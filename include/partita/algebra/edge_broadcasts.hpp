@@ -38,7 +38,7 @@ void transform_rows(const edge_matrix<T, Device>& x, const edge_matrix<T, Device
   algebra::detail::for_entry_rows(
       [&](auto from, auto values, auto to) {
         local::by_rows(
-            q,
+            q, "rows: indexed transform",
             [&](local_index, matrix_view<const T> in, matrix_view<const T> of_rows, matrix_view<T> out) {
               transform_indexed(q, algebra::detail::with_row_value<Function, T>{f, of_rows.data}, in, out);
             },

@@ -111,7 +111,7 @@ class edge_scores_gradient {
       const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,
                                  shape_.heads, shape_.heads};
       local::by_rows(
-          mesh_.queue(),
+          mesh_.queue(), "rows: indexed transform",
           [&](local_index, matrix_view<const T> mean, matrix_view<T> of_heads) {
             const detail::gradient_of_head<T> each{mean.data, static_cast<T>(shape_.heads)};
             transform_indexed(mesh_.queue(), each, of_heads, of_heads);

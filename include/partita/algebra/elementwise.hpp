@@ -147,7 +147,7 @@ void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, 
     base::throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
   const auto& q = x.mesh().queue();
   local::by_rows(
-      q,
+      q, "rows: indexed transform",
       [&](local_index, matrix_view<const T> from, matrix_view<const T> values, matrix_view<T> to) {
         transform_indexed(q, algebra::detail::with_row_value<Function, T>{f, values.data}, from, to);
       },

@@ -42,7 +42,7 @@ template <class T, class Device>
 void finish(const device_queue<Device>& q, local::input_view<T> sums, const local::spmm_epilogue<T>& e,
             matrix_view<T> y) {
   local::by_rows(
-      q,
+      q, "rows: finish",
       [&](local_index first, matrix_view<const T> from, matrix_view<T> to) {
         finish_rows(q, from, e.from_row(first), to);
       },

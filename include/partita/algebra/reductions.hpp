@@ -67,11 +67,11 @@ std::array<matrix_view<T>, 2> row_exponentials(const dense<T, L, Device>& x, den
   const matrix_view<T> maximum = local::one_per_row(of_maximum.data(), x.local().rows),
                        total = local::one_per_row(of_total.data(), x.local().rows);
   local::by_rows(
-      q, [&](local_index, auto from, auto to) { row_max(q, from, to.data); }, local::reads(x.local()),
-      local::writes(maximum));
+      q, "rows: maximum", [&](local_index, auto from, auto to) { row_max(q, from, to.data); },
+      local::reads(x.local()), local::writes(maximum));
   if (group.size() > 1) group.all_reduce(of_maximum, reduction::max);
   local::by_rows(
-      q,
+      q, "rows: exponential",
       [&](local_index, auto from, auto largest, auto to, auto sums) {
         softmax_exp(q, from, largest.data, to, sums.data);
       },
@@ -104,8 +104,8 @@ void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T,
   const auto& q = x.mesh().queue();
   const matrix_view<T> total = algebra::detail::row_exponentials(x, y, memory)[1];
   local::by_rows(
-      q, [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); }, local::reads(total),
-      local::updates(y.local()));
+      q, "rows: division", [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); },
+      local::reads(total), local::updates(y.local()));
 }
 template <class T, layout L, class Device>
 void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
@@ -127,7 +127,7 @@ void log_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y, buffer<T,
   const auto& q = x.mesh().queue();
   const auto [maximum, total] = detail::row_exponentials(x, y, memory);
   local::by_rows(
-      q,
+      q, "rows: logarithm",
       [&](local_index, auto from, auto largest, auto sums, auto to) {
         transform_indexed(q, detail::log_probability<T>{largest.data, sums.data}, from, to);
       },

@@ -141,7 +141,7 @@ void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& 
   const auto& q = y.mesh().queue();
   const T* const factors = alpha.local().data + x.col_range().begin;
   local::by_rows(
-      q,
+      q, "rows: indexed transform",
       [&](local_index, matrix_view<const T> from, matrix_view<T> to) {
         transform_indexed(q, algebra::detail::plus_scaled_column<T>{factors, from}, to, to);
       },

@@ -37,19 +37,19 @@ constexpr matrix_view<T> turned(matrix_view<T> x) {
 template <class T, class Device>
 void fill(const device_queue<Device>& q, scalar<T> value, matrix_view<T> y) {
   by_rows(
-      q, [&](auto to) { fill(q, value, to); }, writes(y));
+      q, "rows: fill", [&](auto to) { fill(q, value, to); }, writes(y));
 }
 
 template <class T, class Device>
 void copy(const device_queue<Device>& q, input_view<T> x, matrix_view<T> y) {
   by_rows(
-      q, [&](auto from, auto to) { copy(q, from, to); }, reads(x), writes(y));
+      q, "rows: copy", [&](auto from, auto to) { copy(q, from, to); }, reads(x), writes(y));
 }
 
 template <class F, class T, class Device>
 void transform(const device_queue<Device>& q, F f, input_view<T> x, matrix_view<T> y) {
   by_rows(
-      q, [&](auto from, auto to) { transform(q, f, from, to); }, reads(x), writes(y));
+      q, "rows: transform", [&](auto from, auto to) { transform(q, f, from, to); }, reads(x), writes(y));
 }
 
 template <class F, class T, class Device>
@@ -57,7 +57,7 @@ void transform_indexed(const device_queue<Device>& q, F f, input_view<T> x, matr
   const auto block = [&](local_index first, auto from, auto to) {
     transform_indexed(q, detail::from_row<F>{f, first}, from, to);
   };
-  by_rows(q, block, reads(x), writes(y));
+  by_rows(q, "rows: indexed transform", block, reads(x), writes(y));
 }
 
 /// Blocks of one row each are cut by columns.
@@ -66,8 +66,8 @@ void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, m
   using detail::turned;
   const auto block = [&](auto left, auto right, auto to) { zip(q, f, left, right, to); };
   const auto row = [&](auto left, auto right, auto to) { block(turned(left), turned(right), turned(to)); };
-  if (y.rows != 1) return by_rows(q, block, reads(a), reads(b), writes(y));
-  by_rows(q, row, reads(turned(a)), reads(turned(b)), writes(turned(y)));
+  if (y.rows != 1) return by_rows(q, "rows: zip", block, reads(a), reads(b), writes(y));
+  by_rows(q, "rows: zip", row, reads(turned(a)), reads(turned(b)), writes(turned(y)));
 }
 
 /// Blocks of one row each are cut by columns.
@@ -76,14 +76,14 @@ void update(const device_queue<Device>& q, F f, input_view<T> x, matrix_view<T> 
   using detail::turned;
   const auto block = [&](auto from, auto... to) { update(q, f, from, to...); };
   const auto row = [&](auto from, auto... to) { block(turned(from), turned(to)...); };
-  if (y.rows != 1) return by_rows(q, block, reads(x), updates(y), updates(more)...);
-  by_rows(q, row, reads(turned(x)), updates(turned(y)), updates(turned(more))...);
+  if (y.rows != 1) return by_rows(q, "rows: update", block, reads(x), updates(y), updates(more)...);
+  by_rows(q, "rows: update", row, reads(turned(x)), updates(turned(y)), updates(turned(more))...);
 }
 
 template <class T, class Device>
 void add_row(const device_queue<Device>& q, const scalar<T>* bias, matrix_view<T> y) {
   by_rows(
-      q, [&](auto to) { add_row(q, bias, to); }, updates(y));
+      q, "rows: add row", [&](auto to) { add_row(q, bias, to); }, updates(y));
 }
 
 }  // namespace partita::local::chunked

@@ -19,17 +19,17 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, inpu
   const auto of_sums = [&](local_index first, auto left, auto right) {
     gemm(q, ta, tb, alpha, left, right, first == 0 ? beta : T(1), c);
   };
-  if (!ta) return by_rows(q, of_rows, reads(a), multiplied(result(c, beta), a.cols));
+  if (!ta) return by_rows(q, "gemm", of_rows, reads(a), multiplied(result(c, beta), a.cols));
   if (tb) return gemm(q, ta, tb, alpha, a, b, beta, c);
-  by_rows(q, of_sums, reads(a), multiplied(reads(b), a.cols));
+  by_rows(q, "gemm of columns", of_sums, reads(a), multiplied(reads(b), a.cols));
 }
 
 template <class T, class Device>
 void gemm_relu_backward(const device_queue<Device>& q, input_view<T> dc, input_view<T> b, input_view<T> a,
                         matrix_view<T> dz) {
   by_rows(
-      q, [&](auto gradient, auto rows, auto to) { gemm_relu_backward(q, gradient, b, rows, to); }, reads(dc),
-      reads(a), multiplied(writes(dz), dc.cols));
+      q, "gemm", [&](auto gradient, auto rows, auto to) { gemm_relu_backward(q, gradient, b, rows, to); },
+      reads(dc), reads(a), multiplied(writes(dz), dc.cols));
 }
 
 template <class T, class Device>
@@ -37,7 +37,7 @@ void gemm_bias_gradient(const device_queue<Device>& q, input_view<T> a, input_vi
                         scalar<T>* dbias) {
   bool first = true;
   detail::sum_over_chunks(
-      q, matrix_view<T>{dbias, 1, dc.cols, dc.cols},
+      q, "gemm of columns", matrix_view<T>{dbias, 1, dc.cols, dc.cols},
       [&](matrix_view<const T> rows, matrix_view<const T> gradient, T* sums) {
         if (std::exchange(first, false)) return gemm_bias_gradient(q, rows, gradient, db, sums);
         gemm(q, true, false, T(1), rows, gradient, T(1), db);

@@ -18,11 +18,11 @@ namespace detail {
 
 /// sums = the sum over the chunks of what of_chunk(views ..., sums) writes for them; sums is (1, n).
 template <class T, class Device, class Chunk, class... X>
-void sum_over_chunks(const device_queue<Device>& q, matrix_view<T> sums, const Chunk& of_chunk,
-                     const X&... x) {
+void sum_over_chunks(const device_queue<Device>& q, const char* what, matrix_view<T> sums,
+                     const Chunk& of_chunk, const X&... x) {
   buffer<T, Device> more;
   by_rows(
-      q,
+      q, what,
       [&](local_index first, const auto&... views) {
         if (first == 0) return of_chunk(views..., sums.data);
         more.reset(q, static_cast<std::size_t>(sums.cols));
@@ -38,21 +38,21 @@ void sum_over_chunks(const device_queue<Device>& q, matrix_view<T> sums, const C
 template <class T, class Device>
 void column_sums(const device_queue<Device>& q, input_view<T> x, T* sums) {
   detail::sum_over_chunks(
-      q, matrix_view<T>{sums, 1, x.cols, x.cols}, [&](auto rows, T* to) { column_sums(q, rows, to); },
-      reads(x));
+      q, "rows: column sums", matrix_view<T>{sums, 1, x.cols, x.cols},
+      [&](auto rows, T* to) { column_sums(q, rows, to); }, reads(x));
 }
 
 template <class T, class Device>
 void column_dots(const device_queue<Device>& q, input_view<T> x, input_view<T> y, T* products) {
   detail::sum_over_chunks(
-      q, matrix_view<T>{products, 1, x.cols, x.cols},
+      q, "rows: column dots", matrix_view<T>{products, 1, x.cols, x.cols},
       [&](auto left, auto right, T* to) { column_dots(q, left, right, to); }, reads(x), reads(y));
 }
 
 template <class T, class Device>
 void row_sums(const device_queue<Device>& q, input_view<T> x, T* sums) {
   by_rows(
-      q, [&](auto rows, auto to) { row_sums(q, rows, to.data); }, reads(x),
+      q, "rows: row sums", [&](auto rows, auto to) { row_sums(q, rows, to.data); }, reads(x),
       writes(one_per_row(sums, x.rows)));
 }
 
@@ -60,7 +60,7 @@ template <class T, class Device>
 std::remove_const_t<T> sum(const device_queue<Device>& q, matrix_view<T> x) {
   double total = 0;
   by_rows(
-      q, [&](auto rows) { total += static_cast<double>(sum(q, rows)); }, reads(x));
+      q, "rows: sum", [&](auto rows) { total += static_cast<double>(sum(q, rows)); }, reads(x));
   return static_cast<std::remove_const_t<T>>(total);
 }
 
@@ -69,8 +69,8 @@ std::remove_const_t<T> dot(const device_queue<Device>& q, matrix_view<T> x,
                            std::type_identity_t<matrix_view<T>> y) {
   double total = 0;
   by_rows(
-      q, [&](auto left, auto right) { total += static_cast<double>(dot(q, left, right)); }, reads(x),
-      reads(y));
+      q, "rows: dot", [&](auto left, auto right) { total += static_cast<double>(dot(q, left, right)); },
+      reads(x), reads(y));
   return static_cast<std::remove_const_t<T>>(total);
 }
 
@@ -79,7 +79,8 @@ double cross_entropy(const device_queue<Device>& q, input_view<T> logits, const 
                      scalar<T> scale, matrix_view<T> gradient) {
   double loss = 0;
   by_rows(
-      q, [&](auto z, auto of_rows, auto dz) { loss += cross_entropy(q, z, of_rows.data, scale, dz); },
+      q, "rows: cross entropy",
+      [&](auto z, auto of_rows, auto dz) { loss += cross_entropy(q, z, of_rows.data, scale, dz); },
       reads(logits), reads(one_per_row(labels, logits.rows)), writes(gradient));
   return loss;
 }
@@ -88,8 +89,8 @@ template <class T, class Device>
 global_index count_correct(const device_queue<Device>& q, matrix_view<T> logits, const local_index* labels) {
   global_index correct = 0;
   by_rows(
-      q, [&](auto z, auto of_rows) { correct += count_correct(q, z, of_rows.data); }, reads(logits),
-      reads(one_per_row(labels, logits.rows)));
+      q, "rows: count", [&](auto z, auto of_rows) { correct += count_correct(q, z, of_rows.data); },
+      reads(logits), reads(one_per_row(labels, logits.rows)));
   return correct;
 }
 

@@ -26,9 +26,10 @@ namespace partita::local {
 /// Calls f(first row, views of the rows ...), or f(views ...) if it takes no more, for consecutive blocks of
 /// rows of the operands, which all have as many rows: once, for all rows, unless one of the operands is far.
 /// f is given near copies of far rows. What f reads of rows in other blocks is not there. Throws what f
-/// throws, and budget_error if the window of the queue does not hold a row of each operand twice.
+/// throws, and budget_error if the window of the queue does not hold a row of each operand twice. `what`:
+/// runs, for those who observe passes.
 template <class Device, class F, class... X>
-void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
+void by_rows(const device_queue<Device>& q, const char* what, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
   const auto kernel = [&](const chunk& c) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -39,8 +40,13 @@ void by_rows(const device_queue<Device>& q, const F& f, const X&... x) {
     }
     (std::make_index_sequence<sizeof...(X)>());
   };
-  if (auto* const runner = runner_of(q)) return runner->by_rows(q, operands, kernel);
+  if (auto* const runner = runner_of(q)) return runner->by_rows(q, what, operands, kernel);
   kernel({.operands = operands.data()});
+}
+template <class Device, class F, class... X>
+requires(!std::is_convertible_v<const F&, const char*>) void by_rows(const device_queue<Device>& q,
+                                                                     const F& f, const X&... x) {
+  by_rows(q, "rows", f, x...);
 }
 
 /// Rows of a pattern, or all of it.
@@ -64,10 +70,11 @@ template <class T, class Device>
 void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y) {
   if (beta == T(0))
     by_rows(
-        q, [&](auto rows) { fill(q, T(0), rows); }, writes(y));
+        q, "rows: fill", [&](auto rows) { fill(q, T(0), rows); }, writes(y));
   else if (beta != T(1))
     by_rows(
-        q, [&](auto rows) { transform(q, base::scaled<T>{beta}, rows, rows); }, updates(y));
+        q, "rows: transform", [&](auto rows) { transform(q, base::scaled<T>{beta}, rows, rows); },
+        updates(y));
 }
 
 template <class T, class Device>

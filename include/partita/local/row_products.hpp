@@ -49,7 +49,7 @@ void row_product(const device_queue<Device>& q, input_view<T> x, input_view<T> w
   const auto block = [&](local_index first, auto rows, auto to) {
     gemm_bias_relu(q, rows, w, e.bias, e.relu, e.beta, to, e.drop.from_row(first));
   };
-  by_rows(q, block, reads(x), multiplied(result(y, e.beta), x.cols));
+  by_rows(q, "gemm", block, reads(x), multiplied(result(y, e.beta), x.cols));
 }
 /// As above, for all rows of a sparse block.
 template <class T, class Device>

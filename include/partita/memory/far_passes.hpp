@@ -29,7 +29,7 @@ class far_passes final : public out_of_core<Device> {
 
   /// Throws what the kernel throws, and budget_error if the window of the queue does not hold a row of each
   /// operand twice.
-  void by_rows(const queue&, operands x, kernel f) override {
+  void by_rows(const queue&, const char*, operands x, kernel f) override {
     std::size_t of_row = 0, far = 0, near_bytes = 0;
     memory::far_traffic moved{.operations = 1};
     const auto rows = static_cast<std::size_t>(x[0].rows);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,29 +47,36 @@ class kernel_rates {
     all.samples.back().call.kernel = {};
   }
 
-  /// The seconds of a call: those of the nearest measurements of this kernel by their logarithms, each for
-  /// what it touches or multiplies. Throws input_error where no kernel of this name was measured.
+  /// The seconds of a call: those of a measurement of the same sizes; otherwise the mean of the nearest
+  /// ones of this kernel, by their logarithms, each for what it touches or multiplies. Of a kernel "rows: f"
+  /// that was not measured, others of "rows: " are the nearest. Throws input_error where there are none.
   double seconds(const kernel_call& call) const {
     if (call.bytes <= 0) return 0;
-    const auto found = kernels_.find(call.kernel);
-    if (found == kernels_.end())
-      base::throw_error<input_error>(
-          {"there is no measurement of the kernel \"", std::string(call.kernel), '"'});
-    const measured& all = found->second;
     const place at = place_of(call);
-    std::array<std::pair<double, std::size_t>, 4> nearest;
-    nearest.fill({INFINITY, 0});
-    for (std::size_t i = 0; i < all.places.size(); ++i) {
-      std::pair now(distance(all.places[i], at), i);
-      for (auto& n : nearest)
-        if (now.first < n.first) std::swap(now, n);
-    }
+    std::array<std::pair<double, const sample*>, 4> nearest;
+    nearest.fill({INFINITY, nullptr});
+    const auto look_at = [&](const measured& all) {
+      for (std::size_t i = 0; i < all.places.size(); ++i) {
+        std::pair now(distance(all.places[i], at), &all.samples[i]);
+        for (auto& n : nearest)
+          if (now.first < n.first) std::swap(now, n);
+      }
+    };
+    if (const auto found = kernels_.find(call.kernel); found != kernels_.end())
+      look_at(found->second);
+    else
+      for (const auto& [name, all] : kernels_)
+        if (family(name) == family(call.kernel)) look_at(all);
+    if (nearest.front().second == nullptr)
+      base::throw_error<input_error>(
+          {"there is no measurement of the kernel \"", std::string(call.kernel), "\""});
+    if (nearest.front().first == 0) return nearest.front().second->seconds;
     double weights = 0, sum = 0;
-    for (const auto& [d, i] : nearest) {
-      if (d == INFINITY) break;
+    for (const auto& [d, s] : nearest) {
+      if (s == nullptr) break;
       const double weight = 1 / (d * d + 1e-4);
       weights += weight;
-      sum += weight * std::log(all.samples[i].seconds / units(all.samples[i].call));
+      sum += weight * std::log(s->seconds / units(s->call));
     }
     return std::exp(sum / weights) * units(call);
   }
@@ -89,6 +97,7 @@ class kernel_rates {
     std::vector<sample> samples;
   };
 
+  static std::string_view family(std::string_view name) { return name.substr(0, name.find(':')); }
   static double units(const kernel_call& c) { return c.work > 0 ? c.work : c.bytes; }
   static place place_of(const kernel_call& c) {
     const double rows = std::max(c.rows, 1.0);

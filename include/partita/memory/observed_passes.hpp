@@ -15,7 +15,7 @@ namespace partita::memory {
 
 /// What a kernel touches.
 struct kernel_call {
-  std::string_view kernel;  ///< "rows", "gemm", "list", "block", or the name of a pass over entries
+  std::string_view kernel;  ///< "gemm", "rows: ..." for those of elements, "list", "block", or a pass over entries
   double rows = 0, entries = 0;
   double row_bytes = 0;    ///< of the widest operand
   double table_bytes = 0;  ///< of the operand whose rows are gathered or added to, all of it
@@ -35,10 +35,9 @@ inline void touch(kernel_call& c, const local::operand& x, double rows) {
     c.table_bytes = std::max(c.table_bytes, static_cast<double>(x.rows) * width);
 }
 
-inline kernel_call call_by_rows(const char* name, std::span<const local::operand> x) {
-  kernel_call c{.kernel = name, .rows = static_cast<double>(x[0].rows)};
+inline kernel_call call_by_rows(const char* what, std::span<const local::operand> x) {
+  kernel_call c{.kernel = what, .rows = static_cast<double>(x[0].rows)};
   for (const local::operand& o : x) touch(c, o, c.rows);
-  if (c.work > 0) c.kernel = "gemm";
   return c;
 }
 inline kernel_call call_by_entries(const local::entry_pattern& a, const char* what,
@@ -71,8 +70,8 @@ class observed_passes final : public local::pass_runner<Device> {
 
   explicit observed_passes(observer observe) : observe_(std::move(observe)) {}
 
-  void by_rows(const queue&, operands x, kernel f) override {
-    see([&] { return detail::call_by_rows("rows", x); }, [&] { f({.operands = x.data()}); });
+  void by_rows(const queue&, const char* what, operands x, kernel f) override {
+    see([&] { return detail::call_by_rows(what, x); }, [&] { f({.operands = x.data()}); });
   }
   void by_entries(const queue&, plans&, const local::entry_pass<Device>& p, operands x, kernel f) override {
     see([&] { return detail::call_by_entries(p.a, p.with.what, x); },

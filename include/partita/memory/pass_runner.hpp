@@ -109,7 +109,7 @@ class pass_runner {
   virtual ~pass_runner() = default;
 
   /// All operands have the same number of rows.
-  virtual void by_rows(const queue&, operands, kernel) = 0;
+  virtual void by_rows(const queue&, const char* what, operands, kernel) = 0;
   /// What chunks of entries are made of is kept in `plans`, which belongs to the caller and to nobody else.
   virtual void by_entries(const queue&, plans&, const entry_pass<Device>&, operands, kernel) = 0;
   /// For a kernel that touches each row of a list once, and as many packed ones: those are read if these are

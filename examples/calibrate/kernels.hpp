@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// How long kernels take in the training of models on this machine.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <mutex>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include "../ranks/dense_products.hpp"
+#include "graphs.hpp"
+#include "partita/comm/self.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/memory/kernel_rates.hpp"
+#include "partita/train/make_training.hpp"
+
+namespace calibration {
+
+namespace nn = partita::nn;
+
+/// The processor time of this thread, in seconds.
+inline double processor_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// A model to train, on a graph, by so many ranks.
+struct training_case {
+  const nn::model_row* model = nullptr;
+  graph_size graph;
+  int hidden = 16;
+  partita::policy policy = partita::row_1d;
+  int ranks = 1;
+};
+
+/// First every model under every policy, small, so that there is each kernel that training has; then such
+/// cases at random, of sizes from those of a cache to those of memory.
+class cases {
+ public:
+  bool has_each_kernel() const { return number_ == models * (policies_.size() + 1); }
+  training_case next() {
+    training_case c;
+    c.model = &nn::model_rows[number_ % models];
+    if (!has_each_kernel()) {
+      if (number_ >= models) use(c, policies_[number_ / models - 1]);
+      ++number_;
+    } else {
+      c.model = &nn::model_rows[draw(models)];
+      if (draw(3) == 0) use(c, policies_[draw(policies_.size())]);
+      constexpr int degrees[] = {4, 16, 64}, widths[] = {8, 16, 32, 64, 128, 256};
+      c.graph.degree = degrees[draw(3)];
+      c.graph.features = widths[draw(6)];
+      c.hidden = widths[draw(6)];
+      c.graph.classes = draw(2) == 0 ? 7 : 40;
+      // About as many numbers for entries in a case, whatever its widths: some take long, and time is short.
+      const double most = 3e7 / (c.graph.degree * std::max(c.graph.features, c.hidden));
+      const int scales = std::clamp(static_cast<int>(std::log2(most)), 8, 17) - 6;
+      c.graph.vertices = global_index{1} << (7 + draw(static_cast<std::size_t>(scales)));
+    }
+    if (c.model->reads_edge_types()) c.graph.relations = 2;
+    if (c.model->reads_edge_vectors) c.graph.edge_features = 4;
+    return c;
+  }
+
+ private:
+  static constexpr std::size_t models = std::size(nn::model_rows);
+
+  void use(training_case& c, const partita::policy& p) const {
+    c.policy = p;
+    c.ranks = 4;
+  }
+  std::size_t draw(std::size_t below) {
+    return static_cast<std::size_t>(partita::base::random_bits(7, draws_++, 0) % below);
+  }
+
+  std::vector<partita::policy> policies_{partita::named_policies.begin(), partita::named_policies.end()};
+  std::size_t number_ = 0;
+  std::int64_t draws_ = 0;
+};
+
+/// Adds what kernels take in a few epochs of a case, without the first. Ranks are threads, of which `at_once`
+/// run kernels at the same time. Throws what training does.
+template <class T>
+void measure_case(const training_case& c, int at_once, partita::memory::kernel_rates& rates) {
+  using partita::host;
+  const partita::io::dataset data = random_graph(c.graph, 1);
+  nn::training_options options;
+  options.model = c.model->name;
+  options.coupling = c.model->coupling;
+  options.aggregation = c.model->aggregation;
+  options.hidden = {c.hidden};
+  options.epochs = 4;
+  std::counting_semaphore<> cores(at_once);
+  std::mutex adding;
+  const auto train = [&](const partita::communicator& world) {
+    bool is_warm = false;
+    const auto queue = partita::memory::observed(
+        partita::device_queue<host>(1, dense_products()),
+        [&](const partita::memory::kernel_call& call, partita::base::function_reference<void()> run) {
+          cores.acquire();
+          const double begin = processor_time();
+          run();
+          const double seconds = processor_time() - begin;
+          cores.release();
+          const std::lock_guard lock(adding);
+          if (is_warm && seconds > 0) rates.add(call, seconds);
+        });
+    const partita::mesh<host> mesh(world, partita::default_mesh(c.policy, world.size()), queue);
+    nn::train_model<T>(mesh, data, options, c.policy, [&](const nn::epoch_report&) { is_warm = true; });
+  };
+  if (c.ranks > 1) return partita::threads::run(c.ranks, train);
+  partita::threads::run(at_once, [&](const partita::communicator&) { train(partita::self::world()); });
+}
+
+/// What kernels take that training in T has, measured for so many seconds, and at least once each.
+/// tell(seconds, measurements) is called now and then.
+template <class T>
+partita::memory::kernel_rates measure_kernels(double seconds, int at_once,
+                                              const std::function<void(double, int)>& tell) {
+  partita::memory::kernel_rates rates;
+  cases all;
+  const auto begin = std::chrono::steady_clock::now();
+  for (double spent = 0; spent < seconds || !all.has_each_kernel();) {
+    measure_case<T>(all.next(), at_once, rates);
+    spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    int samples = 0;
+    rates.for_each([&](const std::string&, const auto&) { ++samples; });
+    tell(spent, samples);
+  }
+  return rates;
+}
+
+}  // namespace calibration

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step that is rehearsed takes, in virtual time, what the step takes.
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partita/comm/emulated.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/compiled/host_f32.hpp"
+#include "partita/io/karate.hpp"
+#include "partita/train/make_training.hpp"
+#include "support/kernel_costs.hpp"
+
+namespace test_rehearsal {
+
+using namespace partita;
+
+nn::training_options options_of(const char* model) {
+  nn::training_options o;
+  o.model = model;
+  o.hidden = {8};
+  return o;
+}
+
+/// The clocks of the ranks after two epochs.
+std::vector<double> seconds_of(const policy& p, int ranks, const nn::training_options& options,
+                               const emulated::machine& machine, bool rehearses) {
+  std::vector<double> seconds(static_cast<std::size_t>(ranks));
+  threads::run(ranks, [&](const communicator& world) {
+    const communicator c = emulated::cluster(world, machine);
+    const auto q = emulated::charged(c, device_queue<host>(1));
+    const mesh<host> m(c, default_mesh(p, ranks), q);
+    const auto training = nn::make_training<float>(m, io::karate_club(), options, p);
+    const double begin = c.ledger().seconds();
+    {
+      std::optional<emulated::rehearsal> nothing_computed;
+      if (rehearses) nothing_computed.emplace(c);
+      for (const int epoch : {1, 2}) training->epoch(epoch);
+    }
+    CHECK(c.ledger().seconds() > begin);
+    seconds[static_cast<std::size_t>(c.rank())] = c.ledger().seconds();
+  });
+  return seconds;
+}
+
+TEST_CASE("a rehearsal takes the time of the run") {
+  for (const char* const model : {"gcn", "gat"})
+    for (const int ranks : {1, 3, 4, 6})
+      for (const policy& p : named_policies) {
+        const nn::training_options options = options_of(model);
+        auto kernels = std::make_shared<memory::kernel_rates>();
+        test_support::add_kernel_costs<float>(*kernels, p, ranks, options);
+        const emulated::machine machine{
+            .ranks_of_node = 2, .inside = {1e-6, 1e10}, .between = {1e-5, 1e9}, .kernels = kernels};
+        INFO(model << " on " << ranks << " ranks, " << std::string(p.name));
+        CHECK(seconds_of(p, ranks, options, machine, true) == seconds_of(p, ranks, options, machine, false));
+      }
+}
+
+}  // namespace test_rehearsal
