@@ -132,9 +132,9 @@ void measure_case(const training_case& c, int at_once, partita::memory::kernel_r
   std::mutex adding;
   const auto train = [&](const partita::communicator& world) {
     bool is_warm = false;
-    const partita::device_queue<host> queue(1, dense_products());
-    partita::memory::observe_passes(
-        queue, [&](const partita::memory::kernel_call& call, partita::base::function_reference<void()> run) {
+    const auto queue = partita::memory::observed(
+        partita::device_queue<host>(1, dense_products()),
+        [&](const partita::memory::kernel_call& call, partita::base::function_reference<void()> run) {
           const double seconds = cores.take([&] {
             const double begin = processor_time();
             run();

@@ -149,6 +149,10 @@ void add_ranks(CLI::App& app, command& c) {
          "ranks are emulated on a machine with this network, in its virtual time; seconds\n"
          "are those that a run would take there")
       ->option_text("FILE.json");
+  app.add_option_function<std::string>(
+         "--calibration", [&c](const std::string& path) { c.calibration = read_machine(path); },
+         "with --policy auto: what takes least time on this machine, as `calibrate` measured it")
+      ->option_text("FILE.json");
   words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
   const auto limit = [&c](const std::string& size) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
@@ -196,7 +200,7 @@ void add_data_and_results(CLI::App& app, command& c) {
        "write the input of the last layer with parameters");
   app.add_flag("--quiet", c.quiet, "print nothing");
   app.get_help_ptr()->group("Data and results")->description("print this and exit");
-  app.set_version_flag("--version", "train " + build::version, "print the version and exit");
+  app.set_version_flag("--version", app.get_name() + " " + build::version, "print the version and exit");
 }
 
 /// Throws usage_error for lists in which a number is missing, as in 4,,5, which CLI11 passes over.
@@ -225,16 +229,12 @@ std::string preset_in(int argc, char** argv) {
 
 }  // namespace
 
-command parse_command(int argc, char** argv) {
+command parse_command(int argc, char** argv, const command_line& of) {
   command c;
   c.words.assign(argv, argv + argc);
   std::string preset = preset_in(argc, argv);
   if (!preset.empty()) c.training = preset_named(preset);
-  CLI::App app(
-      "Trains a graph neural network over any number of ranks, on a whole graph under any partition policy, "
-      "in\n"
-      "mini-batches, or with its layers over stages.",
-      "train");
+  CLI::App app(of.purpose, of.program);
   using group = nn::field_group;
   add_data_and_results(app, c);
   add_fields(app, "Model", group::model, c);
@@ -250,6 +250,7 @@ command parse_command(int argc, char** argv) {
   add_fields(app, "Stages", group::stages, c);
   add_ranks(app, c);
   add_fields(app, "Products with the graph", group::products, c);
+  if (of.add) of.add(app);
   show_defaults(app);
   require_whole_lists(c.words);
   parse(app, argc, argv);

@@ -2,6 +2,8 @@
 #pragma once
 /// What the command line of `train` asks for.
 
+#include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +55,8 @@ struct command {
   std::optional<double> timeout;                      ///< of a wait, in seconds
   std::optional<partita::emulated::machine> machine;  ///< that the ranks are emulated on
   std::string machine_file;
-  std::string mpi_collectives = "messages";  ///< messages or native
+  std::optional<partita::emulated::machine> calibration;  ///< of this machine, by which auto chooses
+  std::string mpi_collectives = "messages";               ///< messages or native
   std::string device = "cpu";
   std::string precision = "f32";
   std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have
@@ -74,5 +77,11 @@ struct command {
   int element() const { return precision == "f64" ? 8 : 4; }
 };
 
+/// A program that takes the options of `train`, and more.
+struct command_line {
+  std::string program = "train", purpose;
+  std::function<void(CLI::App&)> add = {};
+};
+
 /// Prints the help or the version and exits where that is asked for. Throws usage_error.
-command parse_command(int argc, char** argv);
+command parse_command(int argc, char** argv, const command_line& of);

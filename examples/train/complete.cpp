@@ -286,6 +286,10 @@ void complete(const CLI::App& app, command& c) {
   if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
   refuse_if(!c.save_embeddings.empty() && layers_of(c.training) == 1,
             "--save-embeddings needs a hidden layer, and this model has none");
+  refuse_if(c.calibration && c.calibration->kernels == nullptr,
+            "--calibration needs a file with kernels, such as `calibrate FILE.json` writes it");
+  refuse_if(c.calibration && c.policy != "auto" && c.mesh != "auto",
+            "--calibration is for --policy auto and --mesh auto");
   refuse_if(c.machine && (c.device != "cpu" || c.threads.value_or(1) > 1),
             "--machine emulates ranks of --device cpu with a thread each");
   refuse_if(c.machine && c.machine->kernels && !c.far.empty(),

@@ -7,8 +7,9 @@
 
 outcome train_on_cpu(const job& j) {
   const partita::device_queue<partita::host> threads(*j.c.threads, dense_products());
-  const partita::device_queue<partita::host> queue = j.c.reproducible ? reproducible(threads) : threads;
-  if (j.c.machine && j.c.machine->kernels) partita::emulated::charge_kernels(j.world, queue);
+  const partita::device_queue<partita::host> own = j.c.reproducible ? reproducible(threads) : threads;
+  const bool charges = j.c.machine && j.c.machine->kernels;
+  const auto queue = charges ? partita::emulated::charged(j.world, own) : own;
   const mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
     return partita::mesh<partita::host>(j.world, shape, queue);
   };

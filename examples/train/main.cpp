@@ -16,51 +16,17 @@
 #include "../ranks/program.hpp"
 #include "checks.hpp"
 #include "complete.hpp"
+#include "input.hpp"
 #include "ordering.hpp"
 #include "partita/graph/duplicate_edges.hpp"
-#include "partita/graph/link_split.hpp"
 #include "partita/io/changed_files.hpp"
-#include "partita/io/dataset.hpp"
-#include "partita/io/karate.hpp"
-#include "partita/io/link_files.hpp"
-#include "partita/io/npy.hpp"
 #include "partita/memory/mapped_store.hpp"
-#include "partita/train/objective.hpp"
 #include "partita/train/summary.hpp"
 #include "process.hpp"
 #include "report.hpp"
 #include "trace.hpp"
 
 namespace {
-
-/// What can be trained without the features or labels that are missing, if this error says so.
-std::string other_way(const command& c, const std::string& error) {
-  if (c.training.embedding == 0 && error.find("has neither features") != error.npos)
-    return "; --embedding N learns N numbers of each vertex in their place";
-  const bool unlabelled =
-      error.ends_with("/labels.npy: no such file") || error.ends_with("has no labels.npy in any type");
-  return unlabelled && c.task.empty() ? "; --task links needs none" : "";
-}
-
-/// Every rank of `world` must call; each checks its share.
-io::dataset load(const command& c, const partita::communicator& world) try {
-  if (is_built_in(c.data)) {
-    refuse_if(!c.task.empty() && c.task != "classes" && c.task != "links",
-              "--data karate is for --task classes and links, not {}", c.task);
-    return io::karate_club();
-  }
-  const bool tells = world.rank() == 0 && !c.quiet;
-  using enum io::vertex_data;
-  const bool links = c.task == "links";
-  const io::vertex_data wanted =
-      c.training.embedding > 0 ? (links ? edges : labels) : (links ? features : features_and_labels);
-  return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
-                          tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
-                          c.unpack_limit, task_named(c.task));
-} catch (const partita::input_error& e) {
-  const std::string error = e.what();
-  throw partita::input_error(error + other_way(c, error));
-}
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
 int ranks_of_mesh(const command& c, int ranks) {
@@ -91,43 +57,10 @@ std::optional<arrangement> asked_for(const command& c, int all_ranks) {
   }
 }
 
-/// The options of the loss, for the task of the data. Throws usage_error for those that it has no use for.
-void take_loss(command& c, const io::dataset& data) try {
-  nn::training_options& t = c.training;
-  const nn::field& weights = *std::ranges::find(nn::fields, "class-weights", &nn::field::name);
-  if (c.class_weights == "balanced")
-    t.class_weights = nn::balanced_class_weights(data);
-  else if (!c.class_weights.empty() && !nn::take(weights, t, c.class_weights)) {
-    refuse_if(c.class_weights.find(',') != c.class_weights.npos && !std::filesystem::exists(c.class_weights),
-              "--class-weights {} are not numbers of 0 or more", c.class_weights);
-    t.class_weights = io::read_npy<double>(c.class_weights).values;
-  }
-  nn::require_loss(data, t);
-} catch (const partita::error& e) {
-  throw usage_error(e.what());
-}
-
-/// Without the links that its folder says, or those that are drawn.
-io::dataset split(io::dataset data, command& c) {
-  nn::link_options& links = c.training.links;
-  if (auto given = is_built_in(c.data) ? std::nullopt : io::read_links(c.data, data.vertices)) {
-    const std::vector<double> none{0, 0};
-    refuse_if(c.has_held_out && links.held_out != none,
-              "--held-out is for data without links_valid.npy and links_test.npy");
-    links.held_out = none;
-    return partita::graph::split_links(std::move(data), *std::move(given), links.width);
-  }
-  return partita::graph::split_links(std::move(data), {.validation = links.held_out.front(),
-                                                       .test = links.held_out.back(),
-                                                       .columns = links.width,
-                                                       .seed = c.training.seed});
-}
-
-/// The data, without links where these are to be predicted, checked and in the order that is asked for. Every
+/// The data, checked and in the order that is asked for. Every
 /// rank of `world` must call, see order_vertices.
 io::dataset in_order(io::dataset data, command& c, const std::optional<arrangement>& asked, int all_ranks,
                      const partita::communicator& world) {
-  if (c.training.links.width > 0) data = split(std::move(data), c);
   require_same_input(c, data, world);
   require_bounds(c, data, all_ranks);
   take_loss(c, data);
@@ -204,7 +137,11 @@ std::string writable_test_in(const std::string& folder) {
 int main(int argc, char** argv) {
   give_back_large_blocks();
   return run_program("train", [&] {
-    command c = parse_command(argc, argv);
+    command c = parse_command(
+        argc, argv,
+        {.purpose = "Trains a graph neural network over any number of ranks, on a whole graph under any "
+                    "partition policy, in\n"
+                    "mini-batches, or with its layers over stages."});
     require_precision(c.precision);
     const bool native = c.mpi_collectives == "native";
     const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout, native};
@@ -218,7 +155,7 @@ int main(int argc, char** argv) {
       const auto begin = std::chrono::steady_clock::now();
       const auto from = std::make_shared<preparation>();
       from->asked = asked_for(c, ranks);
-      from->data = in_order(load(c, world), c, from->asked, ranks, world);
+      from->data = in_order(read_input(c, world), c, from->asked, ranks, world);
       from->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       stop_on_signals();
       return [from, &c](const partita::communicator& all) { return train_on(all, *from, c); };

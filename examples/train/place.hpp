@@ -52,6 +52,12 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
   nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   if (c.far.empty()) from.most_bytes = c.memory;
+  const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
+  if (by_seconds && !c.reproducible) {
+    from.exchanges = {partita::row_exchange::full, partita::row_exchange::sparsity_aware};
+    from.stationaries = {partita::stationary::c, partita::stationary::a};
+  }
+  if (c.calibration) return nn::choose_policy<T>(j.world, *c.calibration, j.data, options, from);
   return nn::choose_policy<T>(j.world.size(), make_mesh, j.data, options, from);
 }
 
@@ -116,6 +122,7 @@ outcome train_in(const job& j, const mesh_maker<Device>& make_mesh, const far_st
   } else {
     nn::policy_choice choice = chosen_by<T>(j, make_mesh, options);
     o.how = {std::string(choice.policy.name), choice.mesh};
+    options = nn::options_of(choice.chosen(), options);
     o.candidates = std::move(choice.candidates);
     options.symmetric = choice.symmetric;
   }

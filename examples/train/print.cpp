@@ -41,12 +41,16 @@ nn::epoch_observer epoch_printer(int epochs, io::task task) {
 
 void print_start(const command& c, const outcome& run) {
   if (run.how.mesh.size() > 1 && !run.candidates.empty()) {
-    fmt::print("{:16} {:9} {:>21} {:>21}\n", "auto: policy", "mesh", "words, busiest rank",
-               "MB, busiest rank");
+    const bool timed = run.candidates.front().cost.seconds > 0;
+    fmt::print("{:16} {:9} {:17} {:>21} {:>21}{}\n", "auto: policy", "mesh", timed ? "exchange" : "",
+               "words, busiest rank", "MB, busiest rank", timed ? "     ms a step" : "");
     for (const nn::policy_candidate& k : run.candidates)
       if (k.same_as.empty())
-        fmt::print("{:16} {:9} {:21} {:21.3f}{}{}\n", k.policy.name, to_string(k.mesh), k.cost.words.max_rank,
-                   megabytes(k.cost.bytes()), k.chosen ? "  chosen: " : "", k.chosen ? chosen_because : "");
+        fmt::print("{:16} {:9} {:17} {:21} {:21.3f}{}{}{}\n", k.policy.name, to_string(k.mesh),
+                   fmt::format("{} {}", exchange_name(k.exchange), stationary_name(k.stationary)),
+                   k.cost.words.max_rank, megabytes(k.cost.bytes()),
+                   timed ? fmt::format(" {:13.3f}", 1e3 * k.cost.seconds) : "", k.chosen ? "  chosen: " : "",
+                   k.chosen ? why_chosen(k) : "");
       else
         fmt::print("{:16} {:9} the same as {}\n", k.policy.name, to_string(k.mesh), k.same_as);
     std::fflush(stdout);

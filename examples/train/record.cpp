@@ -50,7 +50,10 @@ ordered_json candidate(const nn::policy_candidate& k) {
   }
   j["predicted_words_received"] = in_json(k.cost.words);
   j["predicted_bytes"] = {{"max_rank", k.cost.bytes()}};
-  if (k.chosen) j["why"] = chosen_because;
+  if (k.cost.seconds > 0) j["predicted_seconds"] = k.cost.seconds;
+  if (k.exchange != partita::row_exchange::automatic) j["exchange"] = exchange_name(k.exchange);
+  if (k.stationary != partita::stationary::automatic) j["stationary"] = stationary_name(k.stationary);
+  if (k.chosen) j["why"] = why_chosen(k);
   return j;
 }
 

@@ -33,8 +33,20 @@ observers printers(const command& c, io::task task);
 /// Some lines for a person: on stderr what a signal has ended.
 void print_end(const command& c, int ranks, const outcome& run, const io::dataset& data);
 
-/// Why `auto` chose what it did.
-inline constexpr const char* chosen_because = "the least product of words and bytes";
+/// As the options of these names have them; nothing for automatic.
+inline const char* exchange_name(partita::row_exchange e) {
+  constexpr const char* names[] = {"", "full", "needed", "cover"};
+  return names[static_cast<std::size_t>(e)];
+}
+inline const char* stationary_name(partita::stationary s) {
+  constexpr const char* names[] = {"", "c", "a"};
+  return names[static_cast<std::size_t>(s)];
+}
+
+/// Why `auto` chose this one.
+inline const char* why_chosen(const nn::policy_candidate& k) {
+  return k.cost.seconds > 0 ? "the fewest seconds" : "the least product of words and bytes";
+}
 
 /// The run as JSON (docs/train.md names every key): its results, and what reproduces it, options, command
 /// line, data with checksums, program, date and host. Throws partita::error when the file cannot be written,

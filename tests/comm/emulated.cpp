@@ -144,8 +144,7 @@ TEST_CASE("emulated cluster: charged kernels take what was measured, and nothing
   threads::run(2, [](const communicator& threads) {
     const communicator c = emulated::cluster(
         threads, with_fill({.kernel = "rows: fill", .rows = 3, .row_bytes = 16, .bytes = 48}));
-    const device_queue<host> q;
-    emulated::charge_kernels(c, q);
+    const auto q = emulated::charged(c, device_queue<host>());
     std::vector<double> x(6);
     const auto fill = [&] { local::chunked::fill(q, 7.0, matrix_view<double>{x.data(), 3, 2, 2}); };
     volatile double sum = 0;
@@ -171,8 +170,7 @@ TEST_CASE(
   threads::run(2, [](const communicator& threads) {
     const communicator c = emulated::cluster(
         threads, with_fill({.kernel = "rows: fill", .rows = 3, .row_bytes = 16, .bytes = 48}));
-    const device_queue<host> q;
-    emulated::charge_kernels(c, q);
+    const auto q = emulated::charged(c, device_queue<host>());
     std::vector<double> x(6), row(6), sums(40, 1);
     std::vector<std::int64_t> counts(40, 1);
     {
@@ -198,8 +196,8 @@ TEST_CASE(
 TEST_CASE("emulated cluster: kernels are charged on a cluster that has measurements of them") {
   threads::run(1, [](const communicator& threads) {
     const device_queue<host> q;
-    CHECK_THROWS_AS(emulated::charge_kernels(threads, q), error);
-    CHECK_THROWS_AS(emulated::charge_kernels(emulated::cluster(threads, {}), q), error);
+    CHECK_THROWS_AS(emulated::charged(threads, q), error);
+    CHECK_THROWS_AS(emulated::charged(emulated::cluster(threads, {}), q), error);
     CHECK_THROWS_AS(emulated::rehearsal{threads}, error);
   });
 }

@@ -24,16 +24,14 @@ namespace chunked = local::chunked;
 
 /// A queue, and what is seen on it.
 struct seen_queue {
-  host_queue q;
-  std::vector<kernel_call> calls;
+  std::vector<kernel_call> calls = {};
   bool runs = true;
+  host_queue q =
+      memory::observed(host_queue(), [this](const kernel_call& c, base::function_reference<void()> run) {
+        calls.push_back(c);
+        if (runs) run();
+      });
 
-  seen_queue() {
-    memory::observe_passes(q, [this](const kernel_call& c, base::function_reference<void()> run) {
-      calls.push_back(c);
-      if (runs) run();
-    });
-  }
   kernel_call only() {
     REQUIRE(calls.size() == 1);
     return std::exchange(calls, {}).front();
@@ -118,8 +116,7 @@ TEST_CASE("observed passes: not those of a queue with far memory") {
   const host_queue q;
   use_far(q, {.store = new_far_store(), .window = 4096, .from = 1000});
   CHECK_THROWS_AS(
-      memory::observe_passes(q, [](const kernel_call&, base::function_reference<void()> run) { run(); }),
-      error);
+      memory::observed(q, [](const kernel_call&, base::function_reference<void()> run) { run(); }), error);
 }
 
 }  // namespace test_observed_passes

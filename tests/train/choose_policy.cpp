@@ -2,9 +2,13 @@
 // The policy that is chosen, against the costs of all.
 #include "partita/train/choose_policy.hpp"
 
+#include <cmath>
+#include <string>
+
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
+#include "support/kernel_costs.hpp"
 
 namespace test_choose_policy {
 
@@ -68,6 +72,50 @@ TEST_CASE("a choice of one policy, and of none") {
     for (const nn::policy_candidate& k : one.candidates) CHECK(k.same_as.empty());
     CHECK_THROWS_AS(chosen(world, directed_graph(), {.policies = {}}), mesh_error);
   });
+}
+
+/// A network, and the kernels of these models.
+emulated::machine measured_machine(std::initializer_list<const char*> models) {
+  auto kernels = std::make_shared<memory::kernel_rates>();
+  for (const char* model : models)
+    for (const policy& p : named_policies)
+      add_kernel_costs<double>(*kernels, p, 4, {.model = model, .hidden = {6}});
+  return {.ranks_of_node = 2, .inside = {1e-6, 1e9}, .between = {1e-5, 1e8}, .kernels = kernels};
+}
+
+TEST_CASE("the seconds of a step on a machine are those of training there, and the least are chosen") {
+  const io::dataset club = io::karate_club();
+  const auto models = {"gcn", "sage", "appnp"};
+  const emulated::machine machine = measured_machine(models);
+  for (const char* model : models)
+    for (const int ranks : {1, 4, 6}) {
+      const nn::training_options options{.model = model, .hidden = {6}, .epochs = 3};
+      on_threads(ranks, [&](const communicator& world) {
+        const nn::policy_choice choice =
+            nn::choose_policy<double>(world, machine, club, options,
+                                      {.every_mesh = true,
+                                       .exchanges = {row_exchange::full, row_exchange::sparsity_aware},
+                                       .stationaries = {stationary::c, stationary::a}});
+        double least = 1;
+        for (const nn::policy_candidate& k : choice.candidates) {
+          if (!k.same_as.empty()) continue;
+          const communicator there =
+              emulated::cluster(communicator(world.transport(), world.axis()), machine);
+          const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
+          const nn::training_result run =
+              nn::train_model<double>(m, club, nn::options_of(k, options), k.policy);
+          INFO(std::string(model), ", ", std::string(k.policy.name), " on ", to_string(k.mesh), ", ",
+               int(k.exchange), int(k.stationary));
+          CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
+          CHECK(k.cost.words.max_rank == run.words_received.max_rank);
+          CHECK(std::abs(double(k.cost.buffer_bytes.max_rank) / double(run.peak_bytes.max_rank) - 1) < .1);
+          CHECK(k.cost.waiting <= k.cost.seconds);
+          least = std::min(least, k.cost.seconds);
+        }
+        CHECK(choice.chosen().cost.seconds == least);
+        CHECK(choice.chosen().policy.name == choice.policy.name);
+      });
+    }
 }
 
 }  // namespace test_choose_policy

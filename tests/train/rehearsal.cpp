@@ -2,7 +2,6 @@
 // A step that is rehearsed takes, in virtual time, what the step takes.
 #include <doctest/doctest.h>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "partita/compiled/host_f32.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/train/make_training.hpp"
+#include "support/kernel_costs.hpp"
 
 namespace test_rehearsal {
 
@@ -24,32 +24,13 @@ nn::training_options options_of(const char* model) {
   return o;
 }
 
-/// Of each kernel that two epochs have: a nanosecond for what it touches, and a microsecond.
-memory::kernel_rates rates_of(const policy& p, int ranks, const nn::training_options& options) {
-  memory::kernel_rates rates;
-  std::mutex adding;
-  threads::run(ranks, [&](const communicator& world) {
-    const device_queue<host> q(1);
-    memory::observe_passes(q, [&](const memory::kernel_call& c, base::function_reference<void()> run) {
-      run();
-      const std::lock_guard lock(adding);
-      rates.add(c, 1e-9 * c.bytes + 1e-6);
-    });
-    const mesh<host> m(world, default_mesh(p, ranks), q);
-    const auto training = nn::make_training<float>(m, io::karate_club(), options, p);
-    for (const int epoch : {1, 2}) training->epoch(epoch);
-  });
-  return rates;
-}
-
 /// The clocks of the ranks after two epochs.
 std::vector<double> seconds_of(const policy& p, int ranks, const nn::training_options& options,
                                const emulated::machine& machine, bool rehearses) {
   std::vector<double> seconds(static_cast<std::size_t>(ranks));
   threads::run(ranks, [&](const communicator& world) {
     const communicator c = emulated::cluster(world, machine);
-    const device_queue<host> q(1);
-    emulated::charge_kernels(c, q);
+    const auto q = emulated::charged(c, device_queue<host>(1));
     const mesh<host> m(c, default_mesh(p, ranks), q);
     const auto training = nn::make_training<float>(m, io::karate_club(), options, p);
     const double begin = c.ledger().seconds();
@@ -69,11 +50,10 @@ TEST_CASE("a rehearsal takes the time of the run") {
     for (const int ranks : {1, 3, 4, 6})
       for (const policy& p : named_policies) {
         const nn::training_options options = options_of(model);
+        auto kernels = std::make_shared<memory::kernel_rates>();
+        test_support::add_kernel_costs<float>(*kernels, p, ranks, options);
         const emulated::machine machine{
-            .ranks_of_node = 2,
-            .inside = {1e-6, 1e10},
-            .between = {1e-5, 1e9},
-            .kernels = std::make_shared<const memory::kernel_rates>(rates_of(p, ranks, options))};
+            .ranks_of_node = 2, .inside = {1e-6, 1e10}, .between = {1e-5, 1e9}, .kernels = kernels};
         INFO(std::string(model) << " on " << ranks << " ranks, " << std::string(p.name));
         const std::vector<double> rehearsed = seconds_of(p, ranks, options, machine, true),
                                   run = seconds_of(p, ranks, options, machine, false);

@@ -134,10 +134,13 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
 template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
   const auto drop = [&](const local::csr_slice<T>& part, std::span<T> values, bool transposed) {
-    const global_index first_row = x.row_range().begin;
-    edge_apply(x.mesh().queue(), part.entries, 1,
-               algebra::detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
-               part.entries.values, part.values_in(values.data(), 1));
+    const auto& q = x.mesh().queue();
+    T* const to = part.values_in(values.data(), 1);
+    const algebra::detail::dropped_entry<T> f{mask.function<T>(), x.row_range().begin, part.first_row,
+                                              transposed};
+    local::in_place(
+        q, "entries", [&] { edge_apply(q, part.entries, 1, f, part.entries.values, to); },
+        local::updates(local::one_per_row(to, part.entries.entries)));
   };
   for (const local::csr_slice<T>& part : x.parts()) drop(part, y.row_values(), false);
   for (const local::csr_slice<T>& part : x.transposed_parts()) drop(part, y.column_values(), true);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "partita/local/move.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"
@@ -48,7 +48,7 @@ class scattered_sum {
     for (std::size_t q = 0; !by_rows_ && q < pieces_.size(); ++q) {
       const auto begin = static_cast<local_index>(pieces_[q].begin),
                  width = static_cast<local_index>(pieces_[q].size());
-      pack(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
+      local::pack_block(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
       to += counts_[q];
     }
     const auto& from = by_rows_ ? partial_ : packed_;

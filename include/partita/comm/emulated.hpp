@@ -4,7 +4,7 @@
 /// and bandwidth, in virtual or in real time.
 ///
 /// A rank's virtual clock goes on with the processor time of its thread, or with what kernels take by
-/// measurements made before (see charge_kernels), and to the end of each operation that it waits for; so more
+/// measurements made before (see charged), and to the end of each operation that it waits for; so more
 /// ranks than cores change nothing but the time until the result is there. An
 /// operation of which a rank receives m messages and n bytes, and sends n' bytes, begins when the last rank
 /// that it needs has started it and when this rank's link is free, and takes
@@ -41,7 +41,7 @@ struct machine {
   link between = {};          ///< of a node with all others, shared by its ranks
   double slower = 1;          ///< seconds of one of its processors for a second of this one
   bool in_real_time = false;  ///< ranks sleep until an operation is complete
-  /// Of its kernels, see charge_kernels; without, the processor time of the ranks' threads counts.
+  /// Of its kernels, see charged; without, the processor time of the ranks' threads counts.
   std::shared_ptr<const memory::kernel_rates> kernels = {};
 };
 
@@ -321,20 +321,26 @@ inline const std::shared_ptr<rank_clock>& clock_of(const communicator& of_cluste
 
 }  // namespace detail
 
-/// From now on a kernel on this queue takes as long as the machine's measurements of kernels say, and nothing
-/// else that a rank computes takes time. Local. Throws error for ranks that are not of a cluster, a machine
+/// Whether these ranks are those of a cluster whose kernels are measured. Local.
+inline bool measures_kernels(const communicator& world) {
+  const auto* const ranks = dynamic_cast<const detail::emulated_transport*>(world.transport().get());
+  return ranks != nullptr && ranks->clock()->of().kernels != nullptr;
+}
+
+/// A copy of a queue whose kernels take as long as the machine's measurements of kernels say; nothing else
+/// that a rank computes takes time. Local. Throws error for ranks that are not of a cluster, a machine
 /// without such measurements, and a queue with far memory.
 template <class Device>
-void charge_kernels(const communicator& of_cluster, const device_queue<Device>& q) {
+device_queue<Device> charged(const communicator& of_cluster, const device_queue<Device>& q) {
   const auto clock = detail::clock_of(of_cluster);
   if (clock->of().kernels == nullptr) throw error("a machine without measurements of kernels");
-  memory::observe_passes(q, [clock](const memory::kernel_call& call, base::function_reference<void()> run) {
+  return memory::observed(q, [clock](const memory::kernel_call& call, base::function_reference<void()> run) {
     if (!clock->rehearses || (call.rows == 1 && call.kernel == "rows: fill")) run();
     clock->charge(call);
   });
 }
 
-/// While it lives, kernels of charge_kernels take their time but do not run, and floating-point numbers take
+/// While it lives, kernels of charged queues take their time but do not run, and floating-point numbers take
 /// theirs but do not travel: what is computed is not there. Single rows are filled nevertheless, so that
 /// the moments of an optimiser are numbers, and checks of them pass. Every rank of the cluster must have one.
 class rehearsal {

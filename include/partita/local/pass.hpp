@@ -208,4 +208,29 @@ void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<co
   });
 }
 
+/// Calls f(), a kernel of this name that addresses its operands where they are, far or near.
+template <class Device, class F, class... X>
+void in_place(const device_queue<Device>& q, const char* kernel, const F& f, const X&... x) {
+  const std::array<operand, sizeof...(X)> operands{x...};
+  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, operands, f);
+  f();
+}
+
+/// The kernels pack, unpack and copy, of near or far blocks.
+template <class T, class Device>
+void pack_block(const device_queue<Device>& q, input_view<T> from, T* to) {
+  in_place(
+      q, "block", [&] { pack(q, from, to); }, updates(from));
+}
+template <class T, class Device>
+void unpack_block(const device_queue<Device>& q, const scalar<T>* from, matrix_view<T> to) {
+  in_place(
+      q, "block", [&] { unpack(q, from, to); }, updates(to));
+}
+template <class T, class Device>
+void copy_block(const device_queue<Device>& q, input_view<T> from, matrix_view<T> to) {
+  in_place(
+      q, "block", [&] { copy(q, from, to); }, updates(to));
+}
+
 }  // namespace partita::local

@@ -98,7 +98,6 @@ class cuda_stream {
   /// As host_memory::use_far.
   void use_far(const far_options& options) const { far_ = options; }
   const std::optional<far_options>& far() const { return far_; }
-  bool has_runner() const { return far_.has_value(); }
   /// Of the buffers in the store.
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 

@@ -64,15 +64,9 @@ class host_memory {
   /// Only the thread that owns the queue may then allocate and release.
   void recycle() const { recycles_ = true; }
   /// From now on buffers that are large or that the budget does not hold live in the store.
-  void use_far(const far_options& options) const {
-    far_ = options;
-    use_runner();
-  }
+  void use_far(const far_options& options) const { far_ = options; }
   /// What use_far was given, or none.
   const std::optional<far_options>& far() const { return far_; }
-  /// Whether the queue has a local::pass_runner.
-  void use_runner() const { has_runner_ = true; }
-  bool has_runner() const { return has_runner_; }
   const std::shared_ptr<memory::memory_meter>& shared_meter() const { return meter_; }
   /// Of the buffers in the store.
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
@@ -126,7 +120,6 @@ class host_memory {
   mutable bool recycles_ = false;
   mutable std::vector<kept_block> kept_;
   mutable std::optional<far_options> far_;
-  mutable bool has_runner_ = false;
 };
 
 }  // namespace partita::on_host

@@ -15,7 +15,7 @@ namespace partita::memory {
 
 /// What a kernel touches.
 struct kernel_call {
-  std::string_view kernel;  ///< "gemm", "rows: ..." for those of elements, "list", or a pass over entries
+  std::string_view kernel;  ///< "gemm", "rows: ..." for those of elements, "list", "block", or a pass over entries
   double rows = 0, entries = 0;
   double row_bytes = 0;    ///< of the widest operand
   double table_bytes = 0;  ///< of the operand whose rows are gathered or added to, all of it
@@ -81,6 +81,9 @@ class observed_passes final : public local::pass_runner<Device> {
                base::function_reference<void(const queue&)> run) override {
     see([&] { return detail::call_by_list(list.size(), rows); }, [&] { run(q); });
   }
+  void in_place(const char* name, operands x, base::function_reference<void()> run) override {
+    see([&] { return detail::call_by_rows(name, x); }, run);
+  }
 
  private:
   template <class Call, class Run>
@@ -100,14 +103,14 @@ class observed_passes final : public local::pass_runner<Device> {
   bool inside_ = false;
 };
 
-/// From now on kernels of a queue without far memory are observed. Throws error for one with it.
+/// A copy of a queue without far memory, whose kernels are observed. Throws error for one with it.
 template <class Device>
-void observe_passes(const device_queue<Device>& q, typename observed_passes<Device>::observer observe) {
+device_queue<Device> observed(const device_queue<Device>& q,
+                              typename observed_passes<Device>::observer observe) {
   if (q.owner()->far())
     throw error("kernels of a queue with far memory run in chunks: they are not observed");
-  q.template extend<local::pass_runner<Device>>(
-      std::make_shared<observed_passes<Device>>(std::move(observe)));
-  q.owner()->use_runner();
+  return q.with(std::shared_ptr<local::pass_runner<Device>>(
+      std::make_shared<observed_passes<Device>>(std::move(observe))));
 }
 
 }  // namespace partita::memory

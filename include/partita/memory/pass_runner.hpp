@@ -116,6 +116,8 @@ class pass_runner {
   /// written. It is called with the queue that it is to run on.
   virtual void by_list(const queue&, std::span<const local_index> list, const operand& rows,
                        const void* packed, base::function_reference<void(const queue&)>) = 0;
+  /// For a kernel of this name that addresses its operands where they are, far or near.
+  virtual void in_place(const char*, operands, base::function_reference<void()> kernel) { kernel(); }
 };
 
 }  // namespace partita::local
@@ -125,7 +127,7 @@ namespace partita {
 /// Who runs the kernels of a queue; null where their callers do.
 template <class Device>
 local::pass_runner<Device>* runner_of(const device_queue<Device>& q) {
-  return q.owner()->has_runner() ? q.template find<local::pass_runner<Device>>() : nullptr;
+  return q.template find<local::pass_runner<Device>>();
 }
 
 }  // namespace partita

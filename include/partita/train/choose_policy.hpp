@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/memory/host.hpp"
 #include "partita/train/policy_cost.hpp"
 
 namespace partita::nn {
@@ -19,15 +20,21 @@ struct policy_search {
   bool every_mesh = false;                     ///< each mesh that a policy allows; otherwise its default_mesh
   std::optional<std::size_t> most_bytes = {};  ///< that buffers of a rank may take, of who is chosen
   int threads = 1;                             ///< of each rank, with which it counts edges
+  /// What is tried where the options leave it automatic and a mesh makes a difference; none: what moves
+  /// least.
+  std::vector<row_exchange> exchanges = {};
+  std::vector<partita::stationary> stationaries = {};
 };
 
-/// A policy on a mesh, and the cost of training under it.
+/// A policy on a mesh, with what its products exchange, and the cost of training under it.
 struct policy_candidate {
   partita::policy policy;
   mesh_shape mesh;
   std::string_view same_as = {};  ///< an earlier policy that does the same on this mesh: there is no cost
   policy_cost cost = {};
   bool chosen = false;
+  row_exchange exchange = row_exchange::automatic;
+  partita::stationary stationary = partita::stationary::automatic;
 };
 
 /// The policy that was chosen, and those that it was chosen from.
@@ -36,32 +43,63 @@ struct policy_choice {
   mesh_shape mesh;
   std::vector<policy_candidate> candidates;
   std::optional<bool> symmetric = {};  ///< training_options::symmetric, where that was found out
+
+  const policy_candidate& chosen() const {
+    return *std::ranges::find(candidates, true, &policy_candidate::chosen);
+  }
 };
+
+/// The options under which a candidate trains.
+inline training_options options_of(const policy_candidate& k, training_options options) {
+  options.exchange = k.exchange;
+  options.stationary = k.stationary;
+  return options;
+}
 
 namespace detail {
 
-inline std::vector<policy_candidate> candidates_of(const policy_search& from, int ranks) {
+inline std::vector<policy_candidate> candidates_of(const policy_search& from, const training_options& options,
+                                                   int ranks) {
+  const std::vector exchange{options.exchange};
+  const std::vector stationary{options.stationary};
+  const bool tries_exchanges = !from.exchanges.empty() && options.exchange == row_exchange::automatic;
+  const bool tries_stationaries =
+      !from.stationaries.empty() && options.stationary == partita::stationary::automatic;
   std::vector<policy_candidate> all;
   for (const partita::policy& p : from.policies)
     for (const mesh_shape shape :
-         from.every_mesh ? partition::meshes_of(p, ranks) : std::vector{default_mesh(p, ranks)})
-      all.push_back({p, shape, partition::same_policy(p, shape, from.policies)});
+         from.every_mesh ? partition::meshes_of(p, ranks) : std::vector{default_mesh(p, ranks)}) {
+      const policy_candidate plain{
+          p, shape, partition::same_policy(p, shape, from.policies), {}, false, exchange[0], stationary[0]};
+      const bool along_row = p.sparse.rows.contains(axis::row) && shape.row > 1 && plain.same_as.empty();
+      const bool along_col = p.sparse.cols.contains(axis::col) && shape.col > 1 && plain.same_as.empty();
+      for (const row_exchange rows : tries_exchanges&& along_row ? from.exchanges : exchange)
+        for (const auto kept : tries_stationaries&& along_col ? from.stationaries : stationary) {
+          if (rows == row_exchange::cover && kept == partita::stationary::c) continue;
+          policy_candidate& k = all.emplace_back(plain);
+          k.exchange = rows;
+          k.stationary = kept;
+        }
+    }
   return all;
 }
 
-/// Marks the candidate with the least product of words and bytes, the first of equals, of those that fit.
+/// What is least of who is chosen: seconds where they are known, else the product of words and bytes.
+inline double measure_of(const policy_cost& c) {
+  return c.seconds > 0 ? c.seconds
+                       : static_cast<double>(c.words.max_rank + 1) * static_cast<double>(c.bytes());
+}
+
+/// Marks the candidate with the least measure, the first of equals, of those that fit.
 inline const policy_candidate& choose(std::vector<policy_candidate>& all,
                                       std::optional<std::size_t> most_bytes) {
   policy_candidate *chosen = nullptr, *smallest = nullptr;
-  const auto product = [](const policy_candidate& k) {
-    return static_cast<double>(k.cost.words.max_rank + 1) * static_cast<double>(k.cost.bytes());
-  };
   const auto bytes = [](const policy_candidate& k) { return k.cost.buffer_bytes.max_rank; };
   for (policy_candidate& k : all) {
     if (!k.same_as.empty()) continue;
     if (smallest == nullptr || bytes(k) < bytes(*smallest)) smallest = &k;
     const bool fits = !most_bytes || static_cast<std::size_t>(bytes(k)) <= *most_bytes;
-    if (fits && (chosen == nullptr || product(k) < product(*chosen))) chosen = &k;
+    if (fits && (chosen == nullptr || measure_of(k.cost) < measure_of(chosen->cost))) chosen = &k;
   }
   if (smallest == nullptr) throw mesh_error("there is no policy to choose from");
   if (chosen == nullptr)
@@ -74,14 +112,14 @@ inline const policy_candidate& choose(std::vector<policy_candidate>& all,
 
 }  // namespace detail
 
-/// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes, see
-/// predict_cost. make_mesh(shape) makes a mesh of these ranks. Every rank must call. What travels: see
-/// predict_cost; edges are counted once for all candidates. Throws budget_error where none fits, mesh_error
-/// where there is no policy to choose from, and as predict_cost.
+/// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes;
+/// where predict_cost says seconds, those that take least. make_mesh(shape) makes a mesh of these ranks.
+/// Every rank must call. What travels: see predict_cost; edges are counted once for all candidates. Throws
+/// budget_error where none fits, mesh_error where there is no policy to choose from, and as predict_cost.
 template <class T, class MakeMesh>
 policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, const policy_search& from = {}) {
-  std::vector<policy_candidate> all = detail::candidates_of(from, ranks);
+  std::vector<policy_candidate> all = detail::candidates_of(from, options, ranks);
   graph::edge_counts edges(make_mesh(mesh_shape{ranks, 1, 1}).world(), data, from.threads);
   std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
   for (policy_candidate& k : all) {
@@ -89,7 +127,7 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
     tried.emplace_back(&k, make_mesh(k.mesh));
     edges.expect(graph::vertex_blocking(tried.back().second, data, options));
   }
-  for (auto& [k, m] : tried) k->cost = predict_cost<T>(m, edges, options, k->policy);
+  for (auto& [k, m] : tried) k->cost = predict_cost<T>(m, edges, options_of(*k, options), k->policy);
   const policy_candidate& chosen = detail::choose(all, from.most_bytes);
   policy_choice choice{chosen.policy, chosen.mesh, {}, edges.known_symmetry()};
   choice.candidates = std::move(all);
@@ -102,6 +140,15 @@ policy_choice choose_policy(const communicator& world, const device_queue<Device
                             const policy_search& from = {}) {
   const auto make_mesh = [&](mesh_shape shape) { return partita::mesh<Device>(world, shape, queue); };
   return choose_policy<T>(world.size(), make_mesh, data, options, from);
+}
+
+/// The same for a machine whose kernels are measured, of as many ranks as `world` has, with a thread each:
+/// what takes least time there. Nothing of `world` but its messages is used, and its ledger stays as it is.
+template <class T>
+policy_choice choose_policy(const communicator& world, const emulated::machine& on, const io::dataset& data,
+                            const training_options& options, const policy_search& from = {}) {
+  const communicator ranks = emulated::cluster(communicator(world.transport(), world.axis()), on);
+  return choose_policy<T>(ranks, emulated::charged(ranks, device_queue<host>()), data, options, from);
 }
 
 }  // namespace partita::nn

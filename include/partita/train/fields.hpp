@@ -168,6 +168,9 @@ inline constexpr field rows[] = {
      "along row, in products with the graph: what moves less of the next two; whole blocks\n"
      "of rows; rows that are needed; the fewest rows of operands or of sums that will do,\n"
      "where A stays"},
+    {"stationary", group::products, at<&options::stationary>, "automatic|c|a", words_or_none, nowhere, always,
+     "along col, in products with the graph: what moves less of the next two; blocks of A\n"
+     "move, and those of X and Y stay; A stays"},
     {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
      "products with the graph: the rows that ranks need of each other travel in N\n"
      "chunks, beside products (default 1; with --far as many as its window suggests)"},

@@ -142,6 +142,8 @@ struct training_options {
   int split_chunks = 1;
   /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
   row_exchange exchange = row_exchange::automatic;
+  /// What stays where it is along col in these products; see partita::stationary.
+  partita::stationary stationary = partita::stationary::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
   /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
@@ -210,7 +212,8 @@ inline nn::model_options options_of_model(const training_options& options) {
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
-          .products = {.rows = options.exchange,
+          .products = {.stationary = options.stationary,
+                       .rows = options.exchange,
                        .chunks = options.exchange_chunks,
                        .encoding = options.encoding,
                        .ranks_of_node = options.ranks_of_node},
@@ -254,9 +257,11 @@ struct over_ranks {
 
 /// The cost of training under a policy, known before the first step.
 struct policy_cost {
-  over_ranks words;             ///< received per training step
-  over_ranks buffer_bytes;      ///< peak of live buffers during set-up
-  global_index list_bytes = 0;  ///< lists in host memory per rank, while A's entries arrive
+  over_ranks words;              ///< received per training step
+  over_ranks buffer_bytes = {};  ///< peak of live buffers during set-up
+  global_index list_bytes = 0;   ///< lists in host memory per rank, while A's entries arrive
+  double seconds = 0;            ///< of a training step, where a machine is given
+  double waiting = 0;            ///< of these, those of operations, on the rank that waits longest
 
   /// For the busiest rank.
   global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }

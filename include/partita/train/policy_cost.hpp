@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/comm/emulated.hpp"
 #include "partita/graph/edge_counts.hpp"
 #include "partita/train/models.hpp"
 
@@ -68,6 +69,19 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, graph::edge_counts& edg
       {*a, edges.data(), options, builder<T, Device>(*a, options_of_model(options, edges.data()))});
 }
 
+/// The seconds of a steady step: the second one, for which A X of a constant X is there.
+template <class T, class Device>
+void rehearse(trainer<T, Device>& set_up, const mesh<Device>& m, policy_cost& cost) {
+  const emulated::rehearsal rehearsal(m.world());
+  (void)set_up.epoch(1);
+  m.ledger().clear();
+  double found[] = {set_up.epoch(2).seconds, 0};  // of this rank, where what was not computed is not finite
+  for (const comm::ledger_entry& e : m.ledger().entries())
+    if (e.phase != "evaluation") found[1] += e.seconds;
+  m.world().all_reduce(found, reduction::max);
+  cost.seconds = found[0], cost.waiting = found[1];
+}
+
 }  // namespace detail
 
 /// What one training step of train_model would receive under a policy, without training. Collective over the
@@ -86,9 +100,10 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 /// are allocated but not touched. Models with attention or max aggregation, and graphs whose tiles exceed
 /// mesh::tile_entries(), are set up instead. List bytes are the most that a rank holds of A's entries while
 /// they arrive and are sorted, assuming that they are spread evenly over the ranks that own different parts
-/// of A. Resets the peak of the queue's memory meter. Collective over the mesh, whose world is that of
-/// `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the
-/// graph.
+/// of A. On an emulated machine whose kernels are measured, and with a queue that is charged by them, also
+/// the seconds of a steady step there: two steps are rehearsed, and buffers are the peak of these, too.
+/// Resets the peak of the queue's memory meter. Collective over the mesh, whose world is that of `edges`.
+/// What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the graph.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                          const policy& p) {
@@ -96,13 +111,15 @@ policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const
   memory::memory_meter& meter = *m.queue().meter();
   meter.restart_peak();
   const auto before = static_cast<global_index>(meter.current());
-  const trainer<T, Device> set_up(m, data, options, detail::unread_model<T>(m, edges, options, p),
-                                  matrix_contents::unread);
+  trainer<T, Device> set_up(m, data, options, detail::unread_model<T>(m, edges, options, p),
+                            matrix_contents::unread);
   const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
-  return {.words = summarize(m.world(), set_up.predicted().words),
-          .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
-          .list_bytes = entries / m.shape().size(p.sparse.used()) *
-                        static_cast<global_index>(transfer::list_bytes<T>(!data.edge_weights.empty()))};
+  policy_cost cost{.words = summarize(m.world(), set_up.predicted().words)};
+  if (emulated::measures_kernels(m.world())) detail::rehearse(set_up, m, cost);
+  cost.buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before);
+  cost.list_bytes = entries / m.shape().size(p.sparse.used()) *
+                    static_cast<global_index>(transfer::list_bytes<T>(!data.edge_weights.empty()));
+  return cost;
 }
 /// As above for one policy.
 template <class T, class Device>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/local/move.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/exchange.hpp"
 
@@ -89,7 +89,7 @@ void block_exchange<T, Device>::start(std::size_t s, matrix_view<const T> x) {
   } else {
     T* to = outgoing_[s % 2].data();
     for (const partition::rectangle& r : stage.send) {
-      pack(mesh_.queue(), part_of(x, plan_.owned, r), to);
+      local::pack_block(mesh_.queue(), part_of(x, plan_.owned, r), to);
       to += r.size();
     }
     requests_[s % 2] = group.start_all_to_all(std::span<const T>(outgoing_[s % 2].span().first(
@@ -101,11 +101,11 @@ void block_exchange<T, Device>::start(std::size_t s, matrix_view<const T> x) {
 template <class T, class Device>
 void block_exchange<T, Device>::finish(std::size_t s, matrix_view<const T> x, matrix_view<T> y) {
   const auto& stage = plan_.stages[s];
-  if (!plan_.travels()) return copy(mesh_.queue(), part_of(x, plan_.owned, stage.block), y);
+  if (!plan_.travels()) return local::copy_block(mesh_.queue(), part_of(x, plan_.owned, stage.block), y);
   requests_[s % 2].wait();
   const T* from = incoming_[s % 2].data();
   for (const partition::rectangle& r : stage.recv) {
-    unpack(mesh_.queue(), from, part_of(y, stage.block, r));
+    local::unpack_block(mesh_.queue(), from, part_of(y, stage.block, r));
     from += r.size();
   }
 }
@@ -154,7 +154,7 @@ std::span<const T> block_exchange<T, Device>::gathered(std::size_t s, matrix_vie
   const matrix_view<const T> from = part_of(x, plan_.owned, mine);
   const auto size = static_cast<std::size_t>(mine.size());
   if (plan_.stages[s].sizes.packed == 0) return {from.data, size};
-  pack(mesh_.queue(), from, outgoing_[s % 2].data());
+  local::pack_block(mesh_.queue(), from, outgoing_[s % 2].data());
   return std::as_const(outgoing_[s % 2]).span().first(size);
 }
 

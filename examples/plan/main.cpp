@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Says how a model is trained fastest on a machine: under which policy, on which mesh, with what exchanged
+/// and in which order of the vertices. The machine need not be there, and nothing is set up but for models
+/// that read entries when they are made.
+/// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
+
+#include <algorithm>
+#include <fmt/core.h>
+#include <fstream>
+#include <utility>
+
+#include "../ranks/command_line.hpp"
+#include "../ranks/files.hpp"
+#include "../ranks/parts.hpp"
+#include "../ranks/precision.hpp"
+#include "../ranks/program.hpp"
+#include "../train/complete.hpp"
+#include "../train/input.hpp"
+#include "../train/ordering.hpp"
+#include "partita/comm/self.hpp"
+#include "partita/comm/threads.hpp"
+#include "table.hpp"
+
+namespace {
+
+/// What is planned beside the options of `train`.
+struct plan_command {
+  std::vector<std::string> partitions, exchanges{"full", "needed"};
+  int rows = 12;  ///< of the table
+};
+
+void add_plan(CLI::App& app, plan_command& p) {
+  app.option_defaults()->group("Plan");
+  const auto list = [&](const char* name, std::vector<std::string>& to, std::vector<std::string> allowed,
+                        const char* what) {
+    app.add_option(name, to, what)
+        ->delimiter(',')
+        ->check(CLI::IsMember(allowed))
+        ->option_text(CLI::detail::join(allowed, "|") + "[,...]");
+  };
+  list("--partitions", p.partitions, partitioners(),
+       "orders of the vertices that are compared (default: that of --partition)");
+  list("--exchanges", p.exchanges, {"full", "needed", "cover"},
+       "exchanges along row that are compared, but with --exchange (default: full, needed; covers are set up "
+       "for)");
+  app.add_option("--rows", p.rows, "rows of the table, the fastest first")
+      ->check(count)
+      ->option_text("N")
+      ->capture_default_str();
+}
+
+partita::row_exchange exchange_named(const std::string& name) {
+  return name == "full"     ? partita::row_exchange::full
+         : name == "needed" ? partita::row_exchange::sparsity_aware
+                            : partita::row_exchange::cover;
+}
+
+/// The candidates for the data in one order of its vertices.
+template <class T>
+std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks,
+                                           const io::dataset& data) {
+  nn::policy_search from{.every_mesh = !c.mesh || c.mesh == "auto", .most_bytes = c.memory};
+  if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
+  for (const std::string& name : p.exchanges) from.exchanges.push_back(exchange_named(name));
+  from.stationaries = {partita::stationary::c, partita::stationary::a};
+  std::vector<nn::policy_candidate> all;
+  partita::threads::run(ranks, [&](const partita::communicator& world) {
+    nn::policy_choice found = nn::choose_policy<T>(world, *c.machine, data, c.training, from);
+    if (world.rank() == 0) all = std::move(found.candidates);
+  });
+  return all;
+}
+
+/// All candidates, those that fit first, the fastest of them first. Throws budget_error where none fits.
+std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
+  const partita::communicator alone = partita::self::world();
+  const io::dataset data = read_input(c, alone);
+  take_loss(c, data);
+  std::vector<std::string> orders = p.partitions;
+  if (orders.empty()) orders = {c.partition.name};
+  std::vector<planned> all;
+  std::optional<std::string> too_large;
+  for (const std::string& name : orders) {
+    command ordered = c;
+    if (name != c.partition.name) ordered.partition = parse_ordering({name});
+    const io::dataset sorted = order_vertices(data, ordered, ranks, alone);
+    try {
+      for (const nn::policy_candidate& k : in_precision(
+               c.precision, [&](auto zero) { return compared<decltype(zero)>(ordered, p, ranks, sorted); }))
+        if (k.same_as.empty()) all.push_back({name, k});
+    } catch (const partita::budget_error& e) {
+      too_large = e.what();
+    }
+    if (!c.quiet) fmt::print(stderr, "plan: {} candidates, --partition {}\n", all.size(), name);
+  }
+  if (all.empty() && too_large) throw partita::budget_error(*too_large);
+  sort_by_seconds(all, c.memory);
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program("plan", [&] {
+    plan_command p;
+    command c = parse_command(
+        argc, argv,
+        {.program = "plan",
+         .purpose =
+             "Says under which policy, on which mesh and with which exchanges `train` is fastest with these\n"
+             "options on the machine that --machine describes, such as `calibrate` writes it.",
+         .add = [&](CLI::App& app) { add_plan(app, p); }});
+    refuse_if(!c.machine || c.machine->kernels == nullptr,
+              "plan needs --machine FILE.json with kernels, such as `calibrate FILE.json` writes it");
+    for (const auto& [given, option] :
+         {std::pair(c.in_batches(), "--batch"), std::pair(c.on_stages(), "--stages"),
+          std::pair(!c.far.empty(), "--far"), std::pair(c.reproducible, "--reproducible"),
+          std::pair(c.device != "cpu", "--device cuda")})
+      refuse_if(given, "plan is for whole graphs in the memory of hosts, without {}", option);
+    require_writable(c.json);
+    const int ranks = c.ranks.value_or(1);
+    const std::vector<planned> all = plan(c, p, ranks);
+    if (!c.quiet) print_plan(all, c, ranks, p.rows);
+    if (!c.json.empty()) write_plan(c.json, all, c, ranks);
+    return 0;
+  });
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table.hpp"
+
+#include <algorithm>
+#include <fmt/core.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../train/report.hpp"
+
+namespace {
+
+double megabytes(const planned& p) { return static_cast<double>(p.of.cost.buffer_bytes.max_rank) / 1e6; }
+
+bool fits(const planned& p, const std::optional<std::size_t>& most) {
+  return !most || static_cast<std::size_t>(p.of.cost.buffer_bytes.max_rank) <= *most;
+}
+
+std::string exchange_of(const planned& p) { return exchange_name(p.of.exchange); }
+std::string stationary_of(const planned& p) { return stationary_name(p.of.stationary); }
+
+/// The options of `train` that are this candidate.
+std::string options_of(const planned& p, int ranks) {
+  std::string words =
+      fmt::format("--ranks {} --policy {} --mesh {}", ranks, p.of.policy.name, to_string(p.of.mesh));
+  if (!exchange_of(p).empty()) words += " --exchange " + exchange_of(p);
+  if (!stationary_of(p).empty()) words += " --stationary " + stationary_of(p);
+  if (p.partition != "none") words += " --partition " + p.partition;
+  return words;
+}
+
+/// What the first is better in, and what limits it.
+std::string reason(const std::vector<planned>& all, const command& c) {
+  const planned& best = all.front();
+  const nn::policy_cost& cost = best.of.cost;
+  std::string why = fmt::format("{:.3f} ms a step, of which the rank that waits most waits {:.0f} %",
+                                1e3 * cost.seconds, 100 * cost.waiting / cost.seconds);
+  const auto other = std::ranges::find_if(
+      all, [&](const planned& p) { return p.of.policy.name != best.of.policy.name && fits(p, c.memory); });
+  if (other != all.end())
+    why += fmt::format("; the next policy, {}, takes {:.2f} times as long", other->of.policy.name,
+                       other->of.cost.seconds / cost.seconds);
+  const auto least =
+      std::ranges::min_element(all, {}, [](const planned& p) { return p.of.cost.words.max_rank; });
+  if (least->of.cost.words.max_rank < cost.words.max_rank)
+    why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
+                       least->of.cost.words.max_rank, options_of(*least, best.of.mesh.size()),
+                       least->of.cost.seconds / cost.seconds);
+  const auto large = std::ranges::count_if(all, [&](const planned& p) { return !fits(p, c.memory); });
+  if (large > 0) why += fmt::format("; {} of {} do not fit into --memory", large, all.size());
+  return why;
+}
+
+}  // namespace
+
+void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most) {
+  std::ranges::stable_sort(all, {},
+                           [&](const planned& p) { return std::pair(!fits(p, most), p.of.cost.seconds); });
+}
+
+void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows) {
+  fmt::print("{:14} {:16} {:9} {:9} {:10} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy", "mesh",
+             "exchange", "stationary", "ms a step", "waiting", "words received", "MB a rank");
+  for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
+    const planned& p = all[k];
+    fmt::print("{:14} {:16} {:9} {:9} {:10} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
+               p.of.policy.name, to_string(p.of.mesh), exchange_of(p), stationary_of(p),
+               1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank, megabytes(p),
+               fits(p, c.memory) ? "" : "  does not fit");
+  }
+  fmt::print("{} were compared; chosen: {}\ntrain --data {} --model {} {} ...\n", all.size(), reason(all, c),
+             c.data, c.training.model, options_of(all.front(), ranks));
+}
+
+void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks) {
+  nlohmann::ordered_json j{{"data", c.data},        {"model", c.training.model},
+                           {"ranks", ranks},        {"machine", c.machine_file},
+                           {"why", reason(all, c)}, {"options", options_of(all.front(), ranks)}};
+  for (const planned& p : all)
+    j["candidates"].push_back({{"partition", p.partition},
+                               {"policy", p.of.policy.name},
+                               {"mesh", {p.of.mesh.row, p.of.mesh.col, p.of.mesh.depth}},
+                               {"exchange", exchange_of(p)},
+                               {"stationary", stationary_of(p)},
+                               {"seconds", p.of.cost.seconds},
+                               {"waiting", p.of.cost.waiting},
+                               {"predicted_words_received",
+                                {{"max_rank", p.of.cost.words.max_rank}, {"total", p.of.cost.words.total}}},
+                               {"buffer_bytes", p.of.cost.buffer_bytes.max_rank},
+                               {"fits", fits(p, c.memory)}});
+  std::ofstream file(path);
+  file << j.dump(2) << '\n';
+  if (!file.flush()) throw partita::error("cannot write " + path);
+}
