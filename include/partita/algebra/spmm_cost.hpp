@@ -25,6 +25,11 @@ struct spmm_options {
   /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
   /// 1 is in effect where whole blocks travel, and for values that are not A's own.
   int chunks = 0;
+  /// Slices of the needed rows, by the ranks that send them and by turns: one multiplies while the next ones
+  /// travel. More than 1 imply that only needed rows do; Y may then have other bits. 0: as many as pay, for
+  /// the rows and entries of A; 1 over far memory. 1 is in effect where chunks are, where blocks of A move
+  /// or whole ones of X do, and for values that are not A's own.
+  int slices = 0;
   /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
   /// Y has the same bits. `automatic` is decided in the second product with each block.
   local::row_order row_order = local::row_order::automatic;
@@ -114,15 +119,16 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
 }
 
 /// The options that minimise what the busiest rank receives, received_under(options), among those that
-/// `asked` leaves automatic, which are not its chunks. Collective over the mesh. Throws error for covers, for
-/// which a product has parts of A of its own, and for an encoding of whole blocks.
+/// `asked` leaves automatic, which are not its chunks and slices. Collective over the mesh. Throws error for
+/// covers, for which a product has parts of A of its own, and for an encoding of whole blocks.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
   if (asked.rows == row_exchange::cover)
     base::throw_error<error>(
         {"row_exchange::cover is for products with the values that a matrix has, on a mesh that is not "
          "reproducible: not for values of edges, messages, and attention"});
-  const bool encodes = asked.encoding != local::row_encoding::exact, lists = asked.chunks > 1 || encodes;
+  const bool encodes = asked.encoding != local::row_encoding::exact,
+             lists = asked.chunks > 1 || asked.slices > 1 || encodes;
   if (encodes && asked.rows == row_exchange::full)
     base::throw_error<error>({"rows in ", local::name_of(asked.encoding),
                               " are needed rows: whole blocks, row_exchange::full, travel as they are"});
@@ -133,7 +139,9 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order, asked.encoding};
+        candidates[elements.size()] = asked;
+        candidates[elements.size()].stationary = kept;
+        candidates[elements.size()].rows = rows;
         elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);
