@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +17,6 @@
 #include "partita/nn/models.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/trainer.hpp"
-#include "support/median.hpp"
 #include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
 

@@ -208,36 +208,6 @@ TEST_CASE("row_1d: slice k has the rows of the next ranks around, evenly many of
       });
 }
 
-TEST_CASE("the next two slices are in flight while a slice multiplies") {
-  const problem p{{64, 64}, 4};
-  constexpr int slices = 4;
-  on_threads(3, [&](const communicator& world) {
-    exchanges seen;
-    const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
-                      {3, 1, 1});
-    const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
-    const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
-    algebra::detail::product_stages<double, host> stages(
-        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
-        in_slices(slices));
-    seen = {};
-    std::vector<std::array<int, 3>> calls;
-    stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
-      calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
-    });
-    REQUIRE(calls.size() == 1 + slices);
-    CHECK(calls[0] == std::array{0, 2, 0});
-    for (int j = 0; j < slices; ++j)
-      CHECK(calls[1 + static_cast<std::size_t>(j)] == std::array{1 + j, std::min(j + 3, slices), j + 1});
-    auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
-    spmm_plan back(transposed(a), x, in_slices(slices));
-    seen = {};
-    back(x, y);
-    CHECK(seen.started == slices);
-    CHECK(seen.most_in_flight == 2);
-  });
-}
-
 TEST_CASE("slices are as many as pay: for the rows that are needed, and the entries of a row") {
   const auto slices = [](int ranks, std::size_t needed, std::size_t entries, int asked = 0) {
     int found = 0;
@@ -255,34 +225,37 @@ TEST_CASE("slices are as many as pay: for the rows that are needed, and the entr
   CHECK(slices(2, 0, 0, 7) == 7);
 }
 
-TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies") {
+TEST_CASE("the next two chunks, or slices, are in flight while one multiplies") {
   const problem p{{64, 64}, 4};
-  constexpr int chunks = 4;
-  on_threads(3, [&](const communicator& world) {
-    exchanges seen;
-    const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
-                      {3, 1, 1});
-    const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
-    const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
-    algebra::detail::product_stages<double, host> stages(
-        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
-        in_chunks(chunks));
-    seen = {};
-    std::vector<std::array<int, 3>> calls;
-    stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
-      calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
+  constexpr int steps = 4;
+  for (const bool sliced : {false, true})
+    on_threads(3, [&](const communicator& world) {
+      exchanges seen;
+      const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
+                        {3, 1, 1});
+      const spmm_options o = sliced ? in_slices(steps) : in_chunks(steps);
+      const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
+      const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
+      algebra::detail::product_stages<double, host> stages(
+          {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
+          o);
+      seen = {};
+      std::vector<std::array<int, 3>> calls;
+      stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
+        calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
+      });
+      REQUIRE(calls.size() == 1 + steps);
+      CHECK(calls[0] == std::array{0, 2, 0});
+      for (int j = 0; j < steps; ++j)
+        CHECK(calls[1 + static_cast<std::size_t>(j)] ==
+              std::array{sliced ? 1 + j : 1, std::min(j + 3, steps), j + 1});
+      auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
+      spmm_plan back(transposed(a), x, o);
+      seen = {};
+      back(x, y);
+      CHECK(seen.started == steps);
+      CHECK(seen.most_in_flight == 2);
     });
-    REQUIRE(calls.size() == 1 + chunks);
-    CHECK(calls[0] == std::array{0, 2, 0});
-    for (int j = 0; j < chunks; ++j)
-      CHECK(calls[1 + static_cast<std::size_t>(j)] == std::array{1, std::min(j + 3, chunks), j + 1});
-    auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
-    spmm_plan back(transposed(a), x, in_chunks(chunks));
-    seen = {};
-    back(x, y);
-    CHECK(seen.started == chunks);
-    CHECK(seen.most_in_flight == 2);
-  });
 }
 
 TEST_CASE("over far memory the chunks are chosen, and the products are those of near memory") {

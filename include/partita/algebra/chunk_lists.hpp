@@ -67,6 +67,10 @@ class chunk_slices {
       : parts_(parts), rows_(rows_of_chunk(parts.shape->rows, j, chunks)), first_(j == 0), entries_(entries) {
     find();
   }
+  /// Those that are in any rows.
+  chunk_slices(local::csr_slices<T> parts, interval rows) : parts_(parts), rows_(rows), first_(false) {
+    find();
+  }
   const chunk_slices& begin() const { return *this; }
   std::default_sentinel_t end() const { return {}; }
   const local::csr_slice<T>& operator*() const { return part_; }

@@ -7,7 +7,7 @@
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those travel that
 /// no chunk before it needed.
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -53,6 +53,10 @@ class needed_exchange final : public row_traffic<T> {
       arriving = std::max(arriving, come ? received : elements(s.sent_before) + sent);
     }
     table_ = buffer<T, Device>(queue_, in_table);
+    outgoing_.resize(slots());
+    incoming_.resize(slots());
+    in_flight_.resize(slots());
+    requests_.resize(slots());
     for (std::size_t i = 0; i < slots(); ++i) {
       outgoing_[i] = buffer<T, Device>(queue_, out[i]);
       incoming_[i] = buffer<T, Device>(queue_, in[i]);
@@ -113,8 +117,10 @@ class needed_exchange final : public row_traffic<T> {
   using counts = typename chunk_lists<Device>::counts;
 
   /// What has come for a chunk is copied to a table, and another one can come in its place; of slices those
-  /// that are ahead come beside the one that multiplies.
-  std::size_t slots() const { return steps_.chunked() || !rows_come_ ? 2 : 1 + ahead(); }
+  /// that are ahead come beside the one that multiplies, and half of them stay.
+  std::size_t slots() const {
+    return steps_.chunked() || !rows_come_ ? 2 : std::max(1 + ahead(), (steps_.steps_of_block() + 1) / 2);
+  }
   std::size_t slot(std::size_t n) const { return n % slots(); }
   void send(std::size_t n, std::span<const T> from, counts from_size, std::span<T> to, counts to_size) {
     const auto &gone = steps_[n].*from_size, &come = steps_[n].*to_size;
@@ -208,9 +214,9 @@ class needed_exchange final : public row_traffic<T> {
   row_code code_;
   std::uint64_t calls_ = 0;  ///< products so far
   buffer<T, Device> table_;
-  std::array<buffer<T, Device>, 3> outgoing_, incoming_;
-  std::array<flight, 3> in_flight_;
-  std::array<request, 3> requests_;
+  std::vector<buffer<T, Device>> outgoing_, incoming_;
+  std::vector<flight> in_flight_;
+  std::vector<request> requests_;
 };
 
 }  // namespace partita::algebra::detail

@@ -59,6 +59,10 @@ class product_plan {
     return {stream_->parts(k, s.tile), s.chunk, chunks(),
             entries_.empty() ? std::span<const local_index>() : entries_[s.chunk]};
   }
+  /// Those of them that are in rows of Y.
+  chunk_slices<T> parts(std::size_t k, const product_stage& s, interval rows) const {
+    return {stream_->parts(k, s.tile), rows};
+  }
   /// f(number, part) for the parts of a block that stays, numbered as they are multiplied.
   template <class F>
   void for_parts(F f) const {
