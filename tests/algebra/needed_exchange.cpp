@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows exchanged in chunks: the bits and words of one exchange, one in flight while a chunk multiplies.
+// Rows exchanged in chunks and slices: the words of one exchange, and of chunks its bits; some in flight
+// while others multiply.
 #include "partita/algebra/needed_exchange.hpp"
 
 #include <set>
@@ -26,6 +27,12 @@ spmm_options in_chunks(int chunks, stationary kept = stationary::automatic) {
   return {kept, row_exchange::sparsity_aware, chunks};
 }
 
+spmm_options in_slices(int slices, stationary kept = stationary::automatic) {
+  spmm_options o{kept, row_exchange::sparsity_aware};
+  o.slices = slices;
+  return o;
+}
+
 /// A product in so many chunks against the one without: bits, words and what is allocated.
 void check_chunks(const auto& a, const problem& p, bool transpose, stationary kept,
                   std::span<const int> counts) {
@@ -47,6 +54,33 @@ void check_chunks(const auto& a, const problem& p, bool transpose, stationary ke
     const auto expected = run(in_chunks(1, kept));
     CHECK(largest_difference(std::get<0>(expected), product(p.entries, p.shape, p.width, transpose)) < 1e-12);
     for (const int chunks : counts) CHECK(run(in_chunks(chunks, kept)) == expected);
+  }
+}
+
+/// A product in so many slices against the one without: words, what is allocated, values and, where sums go,
+/// bits.
+void check_slices(const auto& a, const problem& p, bool transpose, stationary kept,
+                  std::span<const int> counts) {
+  const auto& m = a.mesh();
+  const blocking features = blocking::even(p.width, m.shape(), nesting::cols);
+  for (const layout l : {a.operand_layout().value_or(vertex_rows), vertex_rows}) {
+    const auto x = generate<double>(m, l, a.col_blocking(), features, field(0));
+    const auto run = [&](int slices) {
+      auto y = generate<double>(m, l, a.row_blocking(), features, field(1));
+      spmm_plan plan(a, x, in_slices(slices, kept));
+      plan(x, y);
+      run_again(m, plan, x, y);
+      return std::pair(collect(y), plan.predicted().words);
+    };
+    const auto [expected, words] = run(1);
+    for (const int slices : counts) {
+      const auto [found, moved] = run(slices);
+      CHECK(moved == words);
+      if (a.is_stored())
+        CHECK(largest_difference(found, product(p.entries, p.shape, p.width, transpose)) < 1e-12);
+      else
+        CHECK(found == expected);
+    }
   }
 }
 
@@ -85,6 +119,19 @@ TEST_CASE("any number of chunks: the bits and words of one exchange, on every po
                       const auto a = one_way(m, named, p);
                       check_chunks(a, p, false, stationary::automatic, few);
                       check_chunks(transposed(a), p, true, stationary::automatic, few);
+                    });
+}
+
+TEST_CASE("any number of slices: the words of one exchange, on every policy and mesh, and the bits of sums") {
+  constexpr int few[] = {2, 3, 50};
+  for (const problem& p : {problem{{37, 29}, 5}, problem{{9, 23}, 4}})
+    on_usual_meshes(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
+                    [&](const host_mesh& m, const policy& named) {
+                      const auto a = one_way(m, named, p);
+                      for (const stationary kept : {stationary::automatic, stationary::a}) {
+                        check_slices(a, p, false, kept, few);
+                        check_slices(transposed(a), p, true, kept, few);
+                      }
                     });
 }
 
@@ -131,34 +178,84 @@ TEST_CASE("row_1d: a row travels with the first chunk that needs it, f wide, and
       });
 }
 
-TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies") {
-  const problem p{{64, 64}, 4};
-  constexpr int chunks = 4;
-  on_threads(3, [&](const communicator& world) {
-    exchanges seen;
-    const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
-                      {3, 1, 1});
-    const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
-    const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
-    algebra::detail::product_stages<double, host> stages(
-        {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
-        in_chunks(chunks));
-    seen = {};
-    std::vector<std::array<int, 3>> calls;
-    stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
-      calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
+TEST_CASE("row_1d: slice k has the rows of the next ranks around, evenly many of each") {
+  const problem p{{101, 101}, 13, sparse_entries({101, 101}, 20)};
+  for (const int ranks : {2, 5, 8})
+    for (const int slices : {1, 2, 4, 9})
+      on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+        const auto a = distribute(m, row_1d, p.shape, share(p.entries, m));
+        const auto x = generate<double>(m, row_1d.dense, {101, 13}, field(0));
+        auto y = generate<double>(m, row_1d.dense, {101, 13}, field(1));
+        spmm_plan plan(a, x, in_slices(slices));
+        CHECK(plan.options().slices == slices);
+        m.ledger().clear();
+        plan(x, y);
+        std::set<global_index> needed;
+        for (const auto& e : p.entries)
+          if (y.row_range().contains(e.row) && !y.row_range().contains(e.col)) needed.insert(e.col);
+        global_index messages = 0;
+        for (int d = 1; d < ranks; ++d) {
+          const interval there =
+              a.col_blocking().block(axis::row, {.row = (m.rank() + d) % ranks, .col = 0, .depth = 0});
+          const auto n = std::ranges::count_if(needed, [&](global_index j) { return there.contains(j); });
+          std::set<global_index> of_rank;
+          for (global_index i = 0; i < n; ++i) of_rank.insert(slices * ((d - 1) * n + i) / ((ranks - 1) * n));
+          messages += std::ssize(of_rank);
+        }
+        CHECK(m.ledger().total() == traffic{std::ssize(needed) * 13, messages});
+        CHECK(m.ledger().total() == plan.predicted());
+        if ((ranks - 1) % slices == 0) CHECK(messages <= ranks - 1);
+      });
+}
+
+TEST_CASE("slices are as many as pay: for the rows that are needed, and the entries of a row") {
+  const auto slices = [](int ranks, std::size_t needed, std::size_t entries, int asked = 0) {
+    int found = 0;
+    on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+      const auto mine = algebra::detail::slices_in_effect(m, asked, m.rank() == 0 ? needed : 0, entries, 100);
+      if (m.rank() + 1 == ranks) found = static_cast<int>(mine);
     });
-    REQUIRE(calls.size() == 1 + chunks);
-    CHECK(calls[0] == std::array{0, 2, 0});
-    for (int j = 0; j < chunks; ++j)
-      CHECK(calls[1 + static_cast<std::size_t>(j)] == std::array{1, std::min(j + 3, chunks), j + 1});
-    auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
-    spmm_plan back(transposed(a), x, in_chunks(chunks));
-    seen = {};
-    back(x, y);
-    CHECK(seen.started == chunks);
-    CHECK(seen.most_in_flight == 2);
-  });
+    return found;
+  };
+  CHECK(slices(3, 1023, 1'000'000) == 1);
+  CHECK(slices(3, 3 * 1024, 1'000'000) == 3);
+  CHECK(slices(2, 100 * 1024, 1'000'000) == 8);
+  CHECK(slices(2, 100 * 1024, 1'000) == 5);
+  CHECK(slices(2, 0, 0) == 1);
+  CHECK(slices(2, 0, 0, 7) == 7);
+}
+
+TEST_CASE("the next two chunks, or slices, are in flight while one multiplies") {
+  const problem p{{64, 64}, 4};
+  constexpr int steps = 4;
+  for (const bool sliced : {false, true})
+    on_threads(3, [&](const communicator& world) {
+      exchanges seen;
+      const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
+                        {3, 1, 1});
+      const spmm_options o = sliced ? in_slices(steps) : in_chunks(steps);
+      const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
+      const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
+      algebra::detail::product_stages<double, host> stages(
+          {m, a.row_blocking(), a.col_blocking(), x.col_blocking(), a.layout(), row_1d.dense}, a.analysed(),
+          o);
+      seen = {};
+      std::vector<std::array<int, 3>> calls;
+      stages.for_stages(x.local(), {}, 0, [&](std::size_t tile, const auto&, auto, double, auto) {
+        calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
+      });
+      REQUIRE(calls.size() == 1 + steps);
+      CHECK(calls[0] == std::array{0, 2, 0});
+      for (int j = 0; j < steps; ++j)
+        CHECK(calls[1 + static_cast<std::size_t>(j)] ==
+              std::array{sliced ? 1 + j : 1, std::min(j + 3, steps), j + 1});
+      auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
+      spmm_plan back(transposed(a), x, o);
+      seen = {};
+      back(x, y);
+      CHECK(seen.started == steps);
+      CHECK(seen.most_in_flight == 2);
+    });
 }
 
 TEST_CASE("over far memory the chunks are chosen, and the products are those of near memory") {
@@ -207,7 +304,7 @@ TEST_CASE("sums of a reproducible mesh in chunks") {
     });
 }
 
-TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, there are none") {
+TEST_CASE("chunks and slices imply that only needed rows travel; where whole blocks do, there are none") {
   const problem p{{30, 30}, 3};
   on_mesh({3, 1, 1}, [&](const host_mesh& m) {
     const auto a = one_way(m, row_1d, p);
@@ -223,6 +320,15 @@ TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, the
       CHECK(options(b, {}).chunks == 1);
       expect_error<error>("an exchange of needed rows in -1 chunks",
                           [&] { (void)options(b, {.rows = row_exchange::sparsity_aware, .chunks = -1}); });
+      spmm_options in_four{};
+      in_four.slices = 4;
+      CHECK(options(b, in_four).rows == row_exchange::sparsity_aware);
+      CHECK(options(b, in_four).slices == 4);
+      in_four.chunks = 3;
+      CHECK(options(b, in_four).slices == 1);
+      CHECK(options(b, {}).slices == 1);
+      expect_error<error>("an exchange of needed rows in -1 slices",
+                          [&] { (void)options(b, in_slices(-1)); });
     }
   });
 }

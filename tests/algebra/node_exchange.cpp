@@ -274,7 +274,7 @@ TEST_CASE("nodes imply needed rows; what they are not for names them") {
   refused(
       "handed on inside nodes of 2 ranks are needed rows: whole blocks, row_exchange::full, are broadcast",
       {4, 1, 1}, {.rows = row_exchange::full, .ranks_of_node = 2});
-  refused("handed on inside nodes of 2 ranks in one chunk, not in 3", {4, 1, 1},
+  refused("handed on inside nodes of 2 ranks at once, not in 3 parts", {4, 1, 1},
           {.chunks = 3, .ranks_of_node = 2});
   refused("handed on inside nodes of 0 ranks", {4, 1, 1}, {.ranks_of_node = 0});
   refused("row_exchange::cover on mesh 4x2x1 is not for nodes of 3 ranks, which are no multiple of the 2",

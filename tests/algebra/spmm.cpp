@@ -331,4 +331,39 @@ TEST_CASE("operands that do not fit are named with their shapes") {
   });
 }
 
+TEST_CASE("Y goes back to its layout in parts, with the bits and the words of a product in one layout") {
+  const problem p{{2100, 2050}, 128, sparse_entries({2100, 2050}, 3)};
+  for (const policy& named : {feature_column, feature_row, grid_2d, split_3d})
+    for (const stationary kept : {stationary::c, stationary::a})
+      for (const int slices : {1, 5})
+        on_mesh(default_mesh(named, 4), [&](const host_mesh& m) {
+          const auto a = distribute(m, named, p.shape, share(p.entries, m));
+          spmm_options o{.stationary = kept, .rows = row_exchange::sparsity_aware};
+          o.slices = slices;
+          const auto product_of = [&](layout l) {
+            const auto x = generate<double>(m, l, {2050, 128}, field(0));
+            auto y = generate<double>(m, l, {2100, 128}, field(1));
+            spmm_plan plan(a, x, o);
+            m.ledger().clear();
+            plan(x, y);
+            CHECK(m.ledger().total() == plan.predicted());
+            return std::pair(collect(y), plan.predicted());
+          };
+          const auto [inner, of_inner] = product_of(named.dense);
+          const auto change = [&](global_index rows, layout from, layout to) {
+            return redistribution<double, host>::predicted(m, blocking::even(rows, m.shape(), nesting::rows),
+                                                           blocking::even(128, m.shape(), nesting::cols),
+                                                           from, to);
+          };
+          CHECK(algebra::detail::parts_of_result<double>(m, 2100, 128) == 4);
+          for (const layout l : {layout(vertex_rows), layout{axis::row, {}}}) {
+            const auto [outer, of_outer] = product_of(l);
+            CHECK(inner == outer);
+            if (partition::multipliable(named.sparse, l)) continue;
+            const traffic there = change(2050, l, named.dense), back = change(2100, named.dense, l);
+            CHECK(of_outer == of_inner + there + traffic{back.words, 4 * back.messages});
+          }
+        });
+}
+
 }  // namespace test_spmm

@@ -37,6 +37,25 @@ TEST_CASE("merged tiles are the own one and all others, whose columns count need
   for (const auto& [place, value] : entries_of(merged, {0, 5})) CHECK(value == 2 * expected.at(place));
 }
 
+TEST_CASE("merged tiles of slices: the needed rows of the tiles behind the own one, going round") {
+  auto a = analysed(2);
+  // Needed are columns 0, 2, 3 of tile 0, two tiles behind, and 0 of tile 3, the next one; tile 1 has none.
+  CHECK(a.sliced(2).slice() == std::vector<local_index>{0, 0, 1, 0});
+  CHECK(a.sliced(2).place() == std::vector<local_index>{0, 1, 0, 2});
+  const auto& merged = a.merged(2);
+  CHECK(merged.widths == std::vector<local_index>{5, 3, 1});
+  const entries_of_tiles expected{{{0, 5 + 0}, 7}, {{0, 10 + 0}, 3}, {{1, 1}, 4},     {{2, 5 + 1}, 8},
+                                  {{3, 5 + 1}, 9}, {{3, 1}, 7},      {{3, 5 + 2}, 1}, {{3, 4}, 6}};
+  CHECK(entries_of(merged, {0, 5, 10}) == expected);
+  std::vector<int> sorted{1, 2, 3, 4};
+  a.sliced(2).sort(std::span(sorted));
+  CHECK(sorted == std::vector<int>{1, 2, 4, 3});
+  std::vector<double> twice = a.tiles().values_of_entries(device_queue<host>());
+  for (double& v : twice) v *= 2;
+  a.assign_values(twice);
+  for (const auto& [place, value] : entries_of(merged, {0, 5, 10})) CHECK(value == 2 * expected.at(place));
+}
+
 TEST_CASE("compacted tiles have the columns of others renumbered, in the same places") {
   auto a = analysed(0);
   const auto structure = a.tiles().structure_at(a.compacted().data());

@@ -4,6 +4,7 @@
 #include "partita/algebra/loss.hpp"
 #include "partita/nn/conv/gcn.hpp"
 #include "partita/nn/gradient_check.hpp"
+#include "support/forwarding_transport.hpp"
 #include "support/layers.hpp"
 
 namespace test_model {
@@ -35,6 +36,60 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
       };
       CHECK(nn::gradient_error(model, algebra::operand<double, host>(x), wrong, 1e-6) > 0.1);
     });
+  });
+}
+
+/// Notes the operations that are started: the elements of an all-reduce, 0 for others.
+class noting_transport final : public forwarding_transport {
+ public:
+  noting_transport(std::shared_ptr<comm::transport> ranks, std::vector<global_index>& seen)
+      : forwarding_transport(std::move(ranks)), seen_(&seen) {}
+
+  std::uint64_t start(const comm::collective& op) override {
+    seen_->push_back(op.kind == operation::all_reduce ? op.count : 0);
+    return inner_->start(op);
+  }
+  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<noting_transport>(inner_->split(color, key, where), *seen_);
+  }
+
+ private:
+  std::vector<global_index>* seen_;
+};
+
+TEST_CASE(
+    "the gradients of a layer travel while the layers before it go backward, with the bits of one sum") {
+  const matrix_shape shape{19, 19};
+  const auto entries = sparse_entries(shape, 4);
+  on_threads(3, [&](const communicator& world) {
+    std::vector<global_index> seen;
+    const host_mesh m(world.with_transport(std::make_shared<noting_transport>(world.transport(), seen)),
+                      {3, 1, 1});
+    const auto a = distribute(m, row_1d, shape, share(entries, m));
+    auto model = nn::convolutions<nn::gcn_conv>(a, {5, 6, 128, 64}, {.seed = 11});
+    const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
+    const auto dz = generate<vertex_rows, double>(m, {19, 64}, field(1));
+    const algebra::operand<double, host> input(x);
+    model.forward(input, {.training = true});
+    model.backward(dz);
+    model.forward(input, {.training = true});
+    seen.clear();
+    m.ledger().clear();
+    model.backward(dz);
+    const traffic all = m.ledger().total();
+    const std::vector<double> found = collect(model.parameters().gradients());
+    // The last layer has 2^16 bytes: W is 128 x 64, and b has 64. Products follow, of the layers before.
+    const auto first = std::ranges::find_if(seen, [](global_index n) { return n > 0; });
+    CHECK(std::find(first, seen.end(), 0) != seen.end());
+    CHECK(seen.back() > 0);
+    std::erase(seen, 0);
+    CHECK(seen == std::vector<global_index>{128 * 64 + 64, 5 * 6 + 6 + 6 * 128 + 128});
+    CHECK(model.parameters().predicted().messages == 2 * algebra::predicted_sum<double>(m, 1000).messages);
+    CHECK(all.words > model.parameters().predicted().words);
+    fill(model.parameters().gradients(), 0);
+    model.layers().backward(input, dz, nullptr);
+    algebra::sum_parts(m, model.parameters().gradients().values());
+    CHECK(collect(model.parameters().gradients()) == found);
   });
 }
 

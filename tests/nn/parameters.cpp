@@ -55,4 +55,28 @@ TEST_CASE("gradients of all ranks are added up in one all-reduce, as predicted")
   });
 }
 
+TEST_CASE("gradients of 2^16 bytes are summed on their own, from the last matrix on") {
+  on_mesh({3, 1, 1}, [](const host_mesh& m) {
+    nn::parameters<double, host> set(m);
+    std::vector<nn::parameter<double, host>*> all;
+    // Of the last two there are 2^16 bytes, of the two before more, of the first less.
+    for (const matrix_shape shape : {matrix_shape{10, 10}, {200, 100}, {10, 10}, {90, 91}, {1, 2}})
+      all.push_back(&set.add("p", shape));
+    for (auto* const p : all) fill(p->gradient(), m.rank() + 1);
+    traffic expected;
+    for (const global_index elements : {8192, 20'100, 100})
+      expected += algebra::predicted_sum<double>(m, elements);
+    CHECK(set.predicted() == expected);
+    m.ledger().clear();
+    set.start_sums(4);
+    CHECK(m.ledger().total() == traffic{});
+    set.start_sums(2);  // the last two, not without number 1 that before them
+    fill(all[0]->gradient(), 10 * m.rank());
+    set.sum_gradients();
+    same(heard(m), expected, "the sums of gradients");
+    for (std::size_t k = 0; k < all.size(); ++k)
+      for (const double g : collect(all[k]->gradient())) CHECK(g == (k == 0 ? 30 : 6));
+  });
+}
+
 }  // namespace test_parameters

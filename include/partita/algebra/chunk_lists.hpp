@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Which needed rows travel with which chunk of A's rows.
+/// Which needed rows travel with which chunk of A's rows, or in which slice.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those travel that
-/// no chunk before it needed.
+/// Source of chunks: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those
+/// travel that no chunk before it needed.
 
 #include <algorithm>
 #include <cstddef>
@@ -34,6 +34,24 @@ std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t recei
   return chunks[0] == 0 ? 1 : static_cast<std::size_t>(std::clamp<global_index>(chunks[0], 2, 32));
 }
 
+/// The number of slices of a product without chunks: as many as are asked for; if that is 0, 1 over far
+/// memory, and else at most 8, so that on some rank one has 1024 rows, and twice as many entries as A has
+/// rows there, since each traverses Y. Throws error for less than 0. With 0, collective over the mesh. What
+/// travels: one integer.
+template <class Device>
+std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t needed, std::size_t entries,
+                             local_index rows) {
+  if (asked < 0) base::throw_error<error>({"an exchange of needed rows in ", asked, " slices"});
+  if (asked > 0) return static_cast<std::size_t>(asked);
+  if (local::chunk_bytes(m.queue()) > 0) return 1;
+  constexpr std::size_t most = 8, least_rows = 1024;
+  const std::size_t traversals = entries / std::max<std::size_t>(2 * static_cast<std::size_t>(rows), 1);
+  std::vector<global_index> slices{
+      static_cast<global_index>(std::min({most, needed / least_rows, traversals}))};
+  m.world().all_reduce(slices, reduction::max);
+  return static_cast<std::size_t>(std::max<global_index>(slices[0], 1));
+}
+
 /// Chunk j of the rows of a block.
 inline interval rows_of_chunk(local_index rows, std::size_t j, std::size_t chunks) {
   return base::part_of({0, rows}, static_cast<global_index>(j), static_cast<global_index>(chunks));
@@ -47,6 +65,10 @@ class chunk_slices {
   chunk_slices(local::csr_slices<T> parts, std::size_t j, std::size_t chunks,
                std::span<const local_index> entries = {})
       : parts_(parts), rows_(rows_of_chunk(parts.shape->rows, j, chunks)), first_(j == 0), entries_(entries) {
+    find();
+  }
+  /// Those that are in any rows.
+  chunk_slices(local::csr_slices<T> parts, interval rows) : parts_(parts), rows_(rows), first_(false) {
     find();
   }
   const chunk_slices& begin() const { return *this; }
@@ -124,9 +146,9 @@ std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const loc
   return found;
 }
 
-/// Which needed rows travel for each chunk of each block of A: chunk j of block k in step k J + j, of J
-/// chunks; a row with the first chunk that needs it. Sums for these rows go the other way, each with the last
-/// chunk that adds to it.
+/// Which needed rows travel in each step: for chunk j of A's rows, or as slice j of the needed rows, of block
+/// k of A in step k J + j, of J; with chunks a row travels with the first one that needs it. Sums for these
+/// rows go the other way, with chunks each with the last one that adds to it.
 template <class Device>
 class chunk_lists {
  public:
@@ -135,54 +157,54 @@ class chunk_lists {
     buffer<local_index, Device> places;  ///< of those received among all of the block, if these are placed
     std::vector<global_index> sent, received;            ///< number of rows, of each rank
     std::vector<global_index> sent_size, received_size;  ///< elements
-    std::size_t sent_before = 0;        ///< rows that are sent in the steps of the block before
-    std::size_t received_in_block = 0;  ///< rows that are received in all of its steps
+    std::size_t sent_before = 0, received_before = 0;    ///< rows, in the steps of the block before
+    std::size_t received_in_block = 0;                   ///< rows that are received in all of its steps
   };
   using counts = std::vector<global_index> step::*;
 
-  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for block k. `a`: its tiles,
-  /// with the remote ones merged if there are several chunks. Collective along row and, with several chunks
-  /// and blocks, along col. What travels: the lists of rows, and the chunk of each row.
-  template <class T>
+  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for block k. `mine`: the step,
+  /// of `steps`, with which each of those for this rank's own block travels, tile by tile; `chunked`: it is a
+  /// chunk. Collective along row and, with several steps and blocks, along col. What travels: the lists of
+  /// rows, and the step of each row.
   chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
-              const std::vector<local::needed_rows>& lists, const local::csr_tiles<T, Device>& a,
-              std::size_t chunks, row_flow flow, local_index width)
-      : chunk_lists(static_cast<std::size_t>(m.along(axis::row).size()), width, chunks > 1, chunks) {
-    std::vector<local_index> mine;
-    if (chunks > 1) mine = chunks_of_rows(m.queue(), a, chunks, flow);
+              const std::vector<local::needed_rows>& lists, const std::vector<local_index>& mine,
+              std::size_t steps, bool chunked, local_index width)
+      : chunk_lists(static_cast<std::size_t>(m.along(axis::row).size()), width, chunked, steps) {
     for (std::size_t k = 0; k < groups.size(); ++k) {
-      std::vector<local_index> chunk_of(comm::total_of(groups[k].needed), 0);
-      if (chunks > 1 && (groups.size() == 1 || static_cast<int>(k) == m.at().col)) chunk_of = mine;
-      if (chunks > 1 && groups.size() > 1)
-        m.control(axis::col).broadcast(std::span<local_index>(chunk_of), static_cast<int>(k));
-      add_block(m, groups[k], lists[k], chunk_of);
+      std::vector<local_index> step_of(comm::total_of(groups[k].needed), 0);
+      if (steps > 1 && (groups.size() == 1 || static_cast<int>(k) == m.at().col)) step_of = mine;
+      if (steps > 1 && groups.size() > 1)
+        m.control(axis::col).broadcast(std::span<local_index>(step_of), static_cast<int>(k));
+      add_block(m, groups[k], lists[k], step_of);
     }
   }
 
   /// Without blocks, which follow, for so many ranks. `placed`: whether rows are received in another order
   /// than that of the table in which they are used.
-  chunk_lists(std::size_t ranks, local_index width, bool placed, std::size_t chunks = 1)
-      : chunks_(chunks), ranks_(ranks), width_(width), placed_(placed) {}
-  /// The steps of the next block, by lists of which each rank has one for each chunk; `places` (n): of the n
+  chunk_lists(std::size_t ranks, local_index width, bool placed, std::size_t steps = 1)
+      : of_block_(steps), ranks_(ranks), width_(width), placed_(placed) {}
+  /// The steps of the next block, by lists of which each rank has one for each step; `places` (n): of the n
   /// rows that are received, where they are placed.
   void add_block(const device_queue<Device>& q, const transfer::row_lists<>& lists,
                  const std::vector<local_index>& places = {}) {
-    for (std::size_t j = 0, before = 0; j < chunks_; ++j) {
+    for (std::size_t j = 0, before = 0, received = 0; j < of_block_; ++j) {
       step& s = steps_.emplace_back();
       s.received_in_block = comm::total_of(lists.received);
-      upload_chunk(q, lists.rows, lists.sent, j, s.rows);
+      upload_step(q, lists.rows, lists.sent, j, s.rows);
       s.sent_before = std::exchange(before, before + s.rows.size());
-      if (placed_) upload_chunk(q, places, lists.received, j, s.places);
+      if (placed_) upload_step(q, places, lists.received, j, s.places);
       for (std::size_t r = 0; r < ranks_; ++r) {
-        s.sent.push_back(lists.sent[r * chunks_ + j]);
-        s.received.push_back(lists.received[r * chunks_ + j]);
+        s.sent.push_back(lists.sent[r * of_block_ + j]);
+        s.received.push_back(lists.received[r * of_block_ + j]);
       }
+      s.received_before = std::exchange(received, received + comm::total_of(s.received));
       s.sent_size = transfer::elements_of(s.sent, width_);
       s.received_size = transfer::elements_of(s.received, width_);
     }
   }
 
-  std::size_t chunks() const { return chunks_; }
+  std::size_t steps_of_block() const { return of_block_; }
+  /// Whether what has come before for the same block is used in a step, too.
   bool placed() const { return placed_; }
   std::size_t ranks() const { return ranks_; }
   local_index width() const { return width_; }
@@ -198,30 +220,30 @@ class chunk_lists {
   }
 
  private:
-  /// Where the lists of rank r for chunk j begin, for all r and j in this order, given their lengths.
+  /// Where the lists of rank r for step j begin, for all r and j in this order, given their lengths.
   static std::vector<std::size_t> begins_of(const std::vector<global_index>& lengths) {
     std::vector<std::size_t> begins{0};
     for (const global_index n : lengths) begins.push_back(begins.back() + static_cast<std::size_t>(n));
     return begins;
   }
-  /// The lists of all ranks for chunk j.
-  void upload_chunk(const device_queue<Device>& q, const std::vector<local_index>& all,
-                    const std::vector<global_index>& lengths, std::size_t j,
-                    buffer<local_index, Device>& to) const {
+  /// The lists of all ranks for step j.
+  void upload_step(const device_queue<Device>& q, const std::vector<local_index>& all,
+                   const std::vector<global_index>& lengths, std::size_t j,
+                   buffer<local_index, Device>& to) const {
     const std::vector<std::size_t> begins = begins_of(lengths);
     std::vector<local_index> some;
     for (std::size_t r = 0; r < ranks_; ++r)
-      some.insert(some.end(), all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j]),
-                  all.begin() + static_cast<std::ptrdiff_t>(begins[r * chunks_ + j + 1]));
+      some.insert(some.end(), all.begin() + static_cast<std::ptrdiff_t>(begins[r * of_block_ + j]),
+                  all.begin() + static_cast<std::ptrdiff_t>(begins[r * of_block_ + j + 1]));
     transfer::upload(q, some, to);
   }
   void add_block(const mesh<Device>& m, const row_group& group, const local::needed_rows& mine,
-                 const std::vector<local_index>& chunk_of) {
+                 const std::vector<local_index>& step_of) {
     const auto list_of = [&](std::size_t r, std::size_t i) {
-      return r * chunks_ + static_cast<std::size_t>(chunk_of[i]);
+      return r * of_block_ + static_cast<std::size_t>(step_of[i]);
     };
     transfer::row_lists<> lists;
-    lists.received.assign(ranks_ * chunks_, 0);
+    lists.received.assign(ranks_ * of_block_, 0);
     for (std::size_t r = 0, i = 0; r < ranks_; ++r)
       for (global_index n = group.needed[r]; n > 0; --n) ++lists.received[list_of(r, i++)];
     std::vector<std::size_t> next = begins_of(lists.received);
@@ -236,7 +258,7 @@ class chunk_lists {
     add_block(m.queue(), lists, places);
   }
 
-  std::size_t chunks_, ranks_;
+  std::size_t of_block_, ranks_;
   local_index width_;
   bool placed_;
   std::vector<step> steps_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The exchange of needed rows along the row axis, packed, at once or in chunks of A's rows, so that the rows
-/// of a chunk travel while another chunk multiplies. A row travels once, whatever the number of chunks that
-/// need it.
+/// The exchange of needed rows along the row axis, packed, at once, in slices, or in chunks of A's rows, so
+/// that the rows of a slice, or a chunk, travel while another one multiplies. A row travels once, whatever
+/// the number of chunks that need it.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those travel that
 /// no chunk before it needed.
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -26,12 +26,12 @@ struct row_code {
 };
 
 /// Needed rows of X, in one all-to-all for each step; or, the other way, sums for the needed rows, which
-/// travel when the last chunk has added to them and which their owners add when all of a block have arrived,
-/// in the order of the ranks.
+/// travel when the last chunk, or their slice, has added to them and which their owners add when all of a
+/// block have arrived, in the order of the ranks.
 template <class T, class Device>
 class needed_exchange final : public row_traffic<T> {
  public:
-  /// `merged`: whether there is one tile for the rows of all other ranks, else one for each rank.
+  /// `merged`: whether there is one tile for the rows of each step, else one for each rank.
   needed_exchange(const mesh<Device>& m, std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow,
                   bool merged, const row_code& code = {})
       : needed_exchange(m.along(axis::row), m.queue(), std::move(lists), flow, merged, code) {}
@@ -46,63 +46,68 @@ class needed_exchange final : public row_traffic<T> {
         merged_(merged),
         rows_come_(flow == row_flow::rows_come),
         code_(code) {
-    const bool come = flow == row_flow::rows_come, placed = steps_.placed();
+    const bool come = rows_come_, placed = steps_.placed();
     std::size_t in_table = 0;
-    std::array<std::size_t, 2> out{}, in{};
+    std::vector<std::size_t> out(slots()), in(slots());
     for (std::size_t n = 0; n < steps_.size(); ++n) {
       const step& s = steps_[n];
       const std::size_t sent = comm::total_of(s.sent_size), received = comm::total_of(s.received_size);
       if (placed || !come) in_table = std::max(in_table, elements(s.received_in_block));
-      if (placed || come) out[n % 2] = std::max(out[n % 2], come ? sent : received);
-      std::size_t& arriving = in[come ? n % 2 : 0];
+      if (placed || come) out[slot(n)] = std::max(out[slot(n)], come ? sent : received);
+      std::size_t& arriving = in[come ? slot(n) : 0];
       arriving = std::max(arriving, come ? received : elements(s.sent_before) + sent);
     }
     table_ = buffer<T, Device>(queue_, in_table);
-    for (std::size_t i = 0; i < 2; ++i) {
+    outgoing_.resize(slots());
+    incoming_.resize(slots());
+    in_flight_.resize(slots());
+    requests_.resize(slots());
+    for (std::size_t i = 0; i < slots(); ++i) {
       outgoing_[i] = buffer<T, Device>(queue_, out[i]);
       incoming_[i] = buffer<T, Device>(queue_, in[i]);
     }
     if (is_coded()) make_code_buffers();
   }
 
-  /// What has come in chunks is copied to a table, and another step can come in its place.
-  std::size_t ahead() const override { return steps_.chunks() > 1 ? 2 : 1; }
+  std::size_t ahead() const override { return steps_.steps_of_block() > 1 ? 2 : 1; }
   void start(std::size_t n, matrix_view<const T> x) override {
-    local::pack_rows(queue_, x, steps_[n].rows.span(), outgoing_[n % 2].data());
-    send(n, std::as_const(outgoing_[n % 2]).span(), &step::sent_size, incoming_[n % 2].span(),
+    local::pack_rows(queue_, x, steps_[n].rows.span(), outgoing_[slot(n)].data());
+    send(n, std::as_const(outgoing_[slot(n)]).span(), &step::sent_size, incoming_[slot(n)].span(),
          &step::received_size);
   }
   matrix_view<const T> arrive(std::size_t n, std::size_t t) override {
-    wait(n % 2);
+    wait(slot(n));
     const step& s = steps_[n];
     if (steps_.placed()) {
-      local::unpack_rows(queue_, incoming_[n % 2].data(), s.places.span(), table(n));
+      local::unpack_rows(queue_, incoming_[slot(n)].data(), s.places.span(), table(n));
       return table(n);
     }
-    const T* const rows = std::as_const(incoming_[n % 2]).data();
+    const T* const rows = std::as_const(incoming_[slot(n)]).data();
     return merged_ ? view(rows, comm::total_of(s.received)) : of_tile(rows, s, t);
   }
 
   matrix_view<T> sums(std::size_t n, std::size_t t) override {
-    return merged_ ? table(n) : of_tile(table_.data(), steps_[n], t);
+    if (!merged_) return of_tile(table_.data(), steps_[n], t);
+    if (steps_.placed()) return table(n);
+    return view(table_.data() + elements(steps_[n].received_before), comm::total_of(steps_[n].received));
   }
   void leave(std::size_t n, std::size_t t, matrix_view<T>) override {
     if (!merged_ && t != last_tile()) return;
-    wait(n % 2);
-    std::span<const T> from = std::as_const(table_).span();
+    wait(slot(n));
+    std::span<const T> from = std::as_const(table_).span().subspan(elements(steps_[n].received_before));
     if (steps_.placed()) {
       local::pack_rows(queue_, matrix_view<const T>(table(n)), steps_[n].places.span(),
-                       outgoing_[n % 2].data());
-      from = std::as_const(outgoing_[n % 2]).span();
+                       outgoing_[slot(n)].data());
+      from = std::as_const(outgoing_[slot(n)]).span();
     }
     send(n, from, &step::received_size, incoming_[0].span().subspan(elements(steps_[n].sent_before)),
          &step::sent_size);
   }
   void finish(std::size_t k, matrix_view<T> y) override {
-    for (const std::size_t i : {0, 1}) wait(i);
-    const std::size_t chunks = steps_.chunks();
+    for (std::size_t i = 0; i < slots(); ++i) wait(i);
+    const std::size_t steps = steps_.steps_of_block();
     for (std::size_t r = 0; r < steps_.ranks(); ++r)
-      for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
+      for (std::size_t n = k * steps; n < (k + 1) * steps; ++n) {
         const step& s = steps_[n];
         const auto first = static_cast<std::size_t>(comm::offset_of(s.sent, static_cast<int>(r))),
                    count = static_cast<std::size_t>(s.sent[r]);
@@ -116,10 +121,16 @@ class needed_exchange final : public row_traffic<T> {
   using step = typename chunk_lists<Device>::step;
   using counts = typename chunk_lists<Device>::counts;
 
+  /// What has come for a chunk is copied to a table, and another one can come in its place; of slices those
+  /// that are ahead come beside the one that multiplies, and half of them stay.
+  std::size_t slots() const {
+    return steps_.placed() || !rows_come_ ? 2 : std::max(1 + ahead(), (steps_.steps_of_block() + 1) / 2);
+  }
+  std::size_t slot(std::size_t n) const { return n % slots(); }
   void send(std::size_t n, std::span<const T> from, counts from_size, std::span<T> to, counts to_size) {
     const auto &gone = steps_[n].*from_size, &come = steps_[n].*to_size;
     if (is_coded()) return send_code(n, from, gone, to, come);
-    requests_[n % 2] =
+    requests_[slot(n)] =
         row_.start_all_to_all(from.first(comm::total_of(gone)), gone, to.first(comm::total_of(come)), come);
   }
   void wait(std::size_t i) {
@@ -145,13 +156,13 @@ class needed_exchange final : public row_traffic<T> {
     if (!std::is_floating_point_v<T>)
       base::throw_error<error>(
           {"rows in ", local::name_of(code_.how), " are for numbers of float or double"});
-    std::array<std::size_t, 2> out{}, in{};
+    std::vector<std::size_t> out(slots()), in(slots());
     for (std::size_t n = 0; n < steps_.size(); ++n) {
       const std::size_t sent = comm::total_of(steps_[n].sent), received = comm::total_of(steps_[n].received);
-      out[n % 2] = std::max(out[n % 2], rows_come_ ? sent : received);
-      in[n % 2] = std::max(in[n % 2], rows_come_ ? received : sent);
+      out[slot(n)] = std::max(out[slot(n)], rows_come_ ? sent : received);
+      in[slot(n)] = std::max(in[slot(n)], rows_come_ ? received : sent);
     }
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < slots(); ++i) {
       in_flight_[i].outgoing = buffer<std::uint8_t, Device>(queue_, out[i] * bytes_of_row());
       in_flight_[i].incoming = buffer<std::uint8_t, Device>(queue_, in[i] * bytes_of_row());
     }
@@ -162,7 +173,7 @@ class needed_exchange final : public row_traffic<T> {
   /// The counts are those of elements.
   void send_code(std::size_t n, std::span<const T> from, const std::vector<global_index>& gone,
                  std::span<T> to, const std::vector<global_index>& come) {
-    flight& f = in_flight_[n % 2];
+    flight& f = in_flight_[slot(n)];
     const auto bytes = [&](const std::vector<global_index>& elements, std::vector<global_index>& all) {
       all.clear();
       for (const global_index size : elements)
@@ -181,8 +192,8 @@ class needed_exchange final : public row_traffic<T> {
                                         f.outgoing.data()});
     f.to = to.data();
     f.rows = in / bytes_of_row();
-    requests_[n % 2] = row_.start_all_to_all(std::as_const(f.outgoing).span().first(out), f.gone,
-                                             f.incoming.span().first(in), f.come);
+    requests_[slot(n)] = row_.start_all_to_all(std::as_const(f.outgoing).span().first(out), f.gone,
+                                               f.incoming.span().first(in), f.come);
   }
   template <class U>
   matrix_view<U> view(U* rows, std::size_t count) const {
@@ -208,9 +219,9 @@ class needed_exchange final : public row_traffic<T> {
   row_code code_;
   std::uint64_t calls_ = 0;  ///< products so far
   buffer<T, Device> table_;
-  std::array<buffer<T, Device>, 2> outgoing_, incoming_;
-  std::array<flight, 2> in_flight_;
-  std::array<request, 2> requests_;
+  std::vector<buffer<T, Device>> outgoing_, incoming_;
+  std::vector<flight> in_flight_;
+  std::vector<request> requests_;
 };
 
 }  // namespace partita::algebra::detail

@@ -32,6 +32,12 @@ class product {
   /// y = the epilogue e of A x, for this rank's blocks; e has no more than facts() allow.
   virtual void operator()(matrix_view<const Stored> x, matrix_view<T> y,
                           const local::spmm_epilogue<T>& e) = 0;
+  /// The same, with completed.done(j) when the rows of chunk j of y are complete.
+  virtual void in_chunks(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e,
+                         const completed_rows& completed) {
+    (*this)(x, y, e);
+    for (std::size_t j = 0; j < completed.chunks.size(); ++j) completed.done(j);
+  }
   virtual product_facts facts() const = 0;
 };
 
@@ -64,6 +70,12 @@ class staged_product final : public product<T, Stored> {
     multiply(x, sums, last);
     stages_.finish(y);
   }
+  void in_chunks(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e,
+                 const completed_rows& completed) override {
+    if (part_ || e.has_activation() || !stages_.completes_rows())
+      return product<T, Stored>::in_chunks(x, y, e, completed);
+    multiply(stages_.arranged(x), y, e, &completed);
+  }
   product_facts facts() const override {
     const product_plan<T, Device>& plan = stages_.plan();
     product_facts f{plan.options(), plan.predicted(), plan.predicted_between_nodes(), plan.words_of_x(),
@@ -84,11 +96,12 @@ class staged_product final : public product<T, Stored> {
 
  private:
   /// sums = the end e of the product of the arranged x, on this rank and as far as it is summed along row.
-  void multiply(matrix_view<const Stored> x, matrix_view<T> sums, const local::spmm_epilogue<T>& e) {
+  void multiply(matrix_view<const Stored> x, matrix_view<T> sums, const local::spmm_epilogue<T>& e,
+                const completed_rows* completed = nullptr) {
     const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
     [[maybe_unused]] std::size_t number = 0;
     std::size_t left = stages_.plan().rows_of_tiles();
-    stages_.for_stages_of(x, sums, e.beta, [&](std::size_t, const auto& part, auto from, T beta, auto to) {
+    const auto kernel = [&](std::size_t, const auto& part, auto from, T beta, auto to) {
       // The last product added to a row of y has the end of the epilogue.
       local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
       left -= static_cast<std::size_t>(part.entries.rows);
@@ -107,7 +120,8 @@ class staged_product final : public product<T, Stored> {
             queue(), passes_, number++, part.entries, from, fusion, to,
             [&] { product_(queue(), part.entries, from, fusion, to); }, part.first_row > 0);
       }
-    });
+    };
+    stages_.for_stages_of(x, sums, e.beta, kernel, completed);
   }
   const device_queue<Device>& queue() const { return stages_.queue(); }
 

@@ -29,8 +29,8 @@ template <class T, class Device>
 class product_plan {
  public:
   /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
-  /// so that Y is traversed twice at any number of ranks. With given values there is one chunk. `bytes`: of a
-  /// number that travels along row.
+  /// so that Y is traversed twice at any number of ranks; or one of these for each slice. With given values
+  /// there is one chunk and one slice. `bytes`: of a number that travels along row.
   product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                spmm_options options, entry_values values, std::size_t bytes);
 
@@ -47,7 +47,7 @@ class product_plan {
   /// The steps of the traffic along row for each block, and the lists of the rows that travel; null where
   /// whole sub-blocks do.
   std::size_t steps_of_block() const {
-    return lists_ ? chunks() : static_cast<std::size_t>(blocks_.row_ranks());
+    return lists_ ? lists_->steps_of_block() : static_cast<std::size_t>(blocks_.row_ranks());
   }
   const std::shared_ptr<const chunk_lists<Device>>& lists() const { return lists_; }
   /// Those of the exchange on two levels, of which lists() are the first ones; none where rows travel at
@@ -61,6 +61,10 @@ class product_plan {
     if (!s.travels || chunks() == 1) return {stream_->parts(k, s.tile), 0, 1};
     return {stream_->parts(k, s.tile), s.chunk, chunks(),
             entries_.empty() ? std::span<const local_index>() : entries_[s.chunk]};
+  }
+  /// Those of them that are in rows of Y.
+  chunk_slices<T> parts(std::size_t k, const product_stage& s, interval rows) const {
+    return {stream_->parts(k, s.tile), rows};
   }
   /// f(number, part) for the parts of a block that stays, numbered as they are multiplied.
   template <class F>
@@ -96,14 +100,16 @@ class product_plan {
   const local::csr_tiles<T, Device>& plan_blocks(multiplied_blocks all);
   void plan_lists(const spmm_cost<T, Device>& cost, const local::csr_tiles<T, Device>& a);
   void plan_stages(const local::csr_tiles<T, Device>& a);
+  void choose_steps(global_index needed_bytes);
   std::size_t chunks() const { return static_cast<std::size_t>(options_.chunks); }
+  std::size_t slices() const { return static_cast<std::size_t>(options_.slices); }
 
   spmm_blocks<Device> blocks_;
   std::shared_ptr<local::tile_analysis<T, Device>> a_;
   spmm_options options_;
   traffic predicted_, predicted_sums_, between_nodes_;
   global_index words_of_x_ = 0;
-  bool merges_ = false;  ///< whether remote tiles are merged
+  bool merges_ = false;  ///< whether remote tiles are merged, in one for each slice
   std::vector<row_group> groups_;
   std::vector<product_stage> stages_;
   std::vector<std::vector<local_index>> entries_;  ///< of each part of each chunk, where they are known
@@ -130,11 +136,7 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
   predicted_ = cost.received_under(options_);
   predicted_sums_ = cost.received_in_sums(options_);
   merges_ = cost.merges(options_);
-  options_.chunks =
-      merges_ && !a_->tiles().is_counted()
-          ? static_cast<int>(chunks_in_effect(m, options_.chunks,
-                                              static_cast<std::size_t>(cost.most_needed(options_)) * bytes))
-          : 1;
+  choose_steps(cost.most_needed(options_) * static_cast<global_index>(bytes));
   width_ = base::to_local(columns().size(), "the width of a dense block");
   const local::csr_tiles<T, Device>& multiplied = plan_blocks(cost.multiplied(options_));
   if (blocks_.row_ranks() > 1 && options_.rows == row_exchange::sparsity_aware) plan_lists(cost, multiplied);
@@ -150,9 +152,12 @@ void product_plan<T, Device>::plan_lists(const spmm_cost<T, Device>& cost,
   const auto needed = share_lists(m, groups_, a_->needed());
   if (options_.ranks_of_node > 1)
     by_node_ = lists_by_node(m, groups_, needed, options_.ranks_of_node, width_);
+  std::vector<local_index> steps;  // of rows
+  if (chunks() > 1) steps = chunks_of_rows(m.queue(), a, chunks(), blocks_.flow);
+  if (slices() > 1) steps = a_->sliced(slices()).slice();
   lists_ = by_node_ ? by_node_.across
-                    : std::make_shared<const chunk_lists<Device>>(m, groups_, needed, a, chunks(),
-                                                                  blocks_.flow, width_);
+                    : std::make_shared<const chunk_lists<Device>>(
+                          m, groups_, needed, steps, std::max(chunks(), slices()), chunks() > 1, width_);
   const int me = static_cast<int>(blocks_.own_tile());
   traffic along_row = lists_->received(blocks_.flow, me, local::sent_of_row(options_.encoding, width_));
   if (by_node_) {
@@ -163,11 +168,28 @@ void product_plan<T, Device>::plan_lists(const spmm_cost<T, Device>& cost,
 }
 
 template <class T, class Device>
+void product_plan<T, Device>::choose_steps(global_index needed_bytes) {
+  const auto& m = blocks_.m;
+  options_.chunks =
+      merges_ && !a_->tiles().is_counted()
+          ? static_cast<int>(chunks_in_effect(m, options_.chunks, static_cast<std::size_t>(needed_bytes)))
+          : 1;
+  if (!merges_ || !blocks_stay() || options_.chunks > 1 || options_.ranks_of_node > 1) {
+    options_.slices = 1;
+    return;
+  }
+  const local::tile_shape& merged = a_->merged_shape();
+  options_.slices = static_cast<int>(slices_in_effect(
+      m, options_.slices, static_cast<std::size_t>(merged.widths[1]), merged.nonzeros, merged.rows));
+}
+
+template <class T, class Device>
 const local::csr_tiles<T, Device>& product_plan<T, Device>::plan_blocks(multiplied_blocks all) {
   const auto& m = blocks_.m;
   const std::size_t own = blocks_.own_tile();
   groups_ = std::move(all.groups);
-  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged() : a_->tiles();
+  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(slices()) : a_->tiles();
+  if (slices() > 1) all.shapes = {a};
   const bool compact = options_.rows == row_exchange::sparsity_aware && !merges_ && a.count() > 1;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (std::size_t r = 0; compact && r < groups_[g].rows.size(); ++r)
@@ -192,10 +214,11 @@ void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) 
     for (std::size_t t = 0; t < ranks; ++t)
       if (!sums_go() || whole_sums || t != own)
         stages_.push_back({t, 0, lists_ ? 0 : t, true, sums_go() || t != own});
-  for (std::size_t j = 0; j < chunks() && merges_; ++j) stages_.push_back({1, j, j, true});
+  for (std::size_t j = 0; j < chunks() * slices() && merges_; ++j)
+    stages_.push_back(chunks() > 1 ? product_stage{1, j, j, true} : product_stage{1 + j, 0, j, true});
   if (chunks() > 1 && groups_.size() == 1)
     entries_ = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
-  tiles_ = groups_.size() * (merges_ ? 2 : ranks);
+  tiles_ = groups_.size() * (merges_ ? 1 + slices() : ranks);
   // Own rows are multiplied while those of others come; own sums are computed while those for others go.
   if (!sums_go()) stages_.insert(stages_.begin(), product_stage{own});
   if (sums_go() && (!whole_sums || ranks == 1)) stages_.push_back({own});

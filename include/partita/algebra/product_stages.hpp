@@ -43,13 +43,21 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "partita/algebra/node_exchange.hpp"
 #include "partita/algebra/product_plan.hpp"
 #include "partita/base/function_reference.hpp"
 
 namespace partita::algebra::detail {
+
+/// Chunks of the rows of a rank's block of Y; and what is to be done when the rows of chunk j are complete.
+struct completed_rows {
+  const std::vector<std::vector<interval>>& chunks;
+  base::function_reference<void(std::size_t)> done;
+};
 
 /// The products of this rank's blocks and what travels beside them. `Stored`: the numbers of X; `Sum`: those
 /// of the sums. Each travels as such.
@@ -77,7 +85,12 @@ class product_stages {
   /// X in the layout in which it is multiplied, until the next call; and for_stages for such an X.
   matrix_view<const Stored> arranged(matrix_view<const Stored> x);
   void for_stages_of(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
-                     kernel_reference kernel);
+                     kernel_reference kernel, const completed_rows* completed = nullptr);
+  /// Whether it can say which rows of Y are complete: its last stages are then multiplied chunk by chunk.
+  bool completes_rows() const {
+    return local::multiplies_any_rows<Device> && !plan_.sums_go() && sums_.in_place() &&
+           plan_.options().chunks == 1 && local::chunk_bytes(queue()) == 0;
+  }
 
   /// Whether products can be added to y in the pass that multiplies.
   bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
@@ -87,6 +100,11 @@ class product_stages {
   const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
 
  private:
+  /// How many of the stages of the last block are multiplied chunk by chunk: half of those whose rows stay.
+  std::size_t last_stages() const {
+    if (!plan_.lists() || !plan_.merges()) return 1;
+    return (plan_.steps_of_block() + 1) / 2;
+  }
   template <class E>
   std::unique_ptr<row_traffic<E>> make_traffic() const {
     const auto& m = plan_.blocks().m;
@@ -137,7 +155,8 @@ matrix_view<const Stored> product_stages<T, Device, Sum, Stored>::arranged(matri
 template <class T, class Device, class Sum, class Stored>
 void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Stored> x,
                                                            std::optional<matrix_view<Sum>> to_sums, Sum beta,
-                                                           kernel_reference kernel) {
+                                                           kernel_reference kernel,
+                                                           const completed_rows* completed) {
   const bool sums_go = plan_.sums_go(), writes = to_sums.has_value();
   const matrix_view<Sum> sums = to_sums.value_or(matrix_view<Sum>());
   const std::size_t blocks = plan_.groups().size(), steps = plan_.steps_of_block();
@@ -152,14 +171,18 @@ void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Sto
   for (std::size_t k = 0; k < blocks; ++k) {
     plan_.stream().arrive(k);
     if (k + 1 < blocks) plan_.stream().start(k + 1);
-    for (const product_stage& s : plan_.stages()) {
+    const std::span<const product_stage> stages = plan_.stages();
+    std::vector<matrix_view<const Stored>> rows_of_last;
+    const std::size_t last = completed && k + 1 == blocks ? stages.size() - last_stages() : stages.size();
+    for (const product_stage& s : stages) {
       const std::size_t n = k * steps + s.step;
       matrix_view<const Stored> rows = x;
       matrix_view<Sum> to = sums;
       if (sums_go && writes) to = s.travels ? going_->sums(n, s.tile) : plan_.own_rows(k, sums);
       if (!sums_go) rows = s.travels ? coming_->arrive(n, s.tile) : plan_.own_rows(k, x);
       if (s.travels) start_rows(n + 1);
-      if (!s.multiplies) continue;
+      if (&s >= stages.data() + last) rows_of_last.push_back(rows);
+      if (!s.multiplies || !rows_of_last.empty()) continue;
       for (const local::csr_slice<T>& part : plan_.parts(k, s)) {
         if (sums_go) {
           const Sum of_first = s.travels ? Sum(0) : beta;
@@ -170,6 +193,14 @@ void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Sto
         }
       }
       if (sums_go && writes && s.travels) going_->leave(n, s.tile, sums);
+    }
+    for (std::size_t j = 0; last < stages.size() && j < completed->chunks.size(); ++j) {
+      for (std::size_t i = last; i < stages.size(); ++i)
+        for (const interval some : stages[i].multiplies ? completed->chunks[j] : std::vector<interval>())
+          for (const local::csr_slice<T>& part : plan_.parts(k, stages[i], some))
+            kernel(stages[i].tile, part, rows_of_last[i - last], k == 0 && i == 0 ? beta : Sum(1),
+                   part.rows_of(sums));
+      completed->done(j);
     }
     if (going_ && writes) going_->finish(k, sums);
   }

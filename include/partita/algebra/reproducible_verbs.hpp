@@ -222,11 +222,18 @@ traffic predicted_sum(const mesh<Device>& m, global_index elements) {
 }
 
 /// Verbs whose result is this rank's part of a sum (weight_gradient_part, column_sums_part, and what is
-/// computed on mesh::alone) give all of it on a reproducible mesh. `parts` = their sums, on either.
-/// Collective over the mesh. What travels: an all-reduce, or nothing on a reproducible mesh.
+/// computed on mesh::alone) give all of it on a reproducible mesh. `parts` = their sums, on either,
+/// when the request has been waited for. Collective over the mesh. What travels: an all-reduce, or nothing on
+/// a reproducible mesh.
+template <class Device, class Values>
+[[nodiscard]] request start_sum_of_parts(const mesh<Device>& m, Values&& parts) {
+  if (m.size() == 1 || m.reproducible()) return {};
+  return m.along(partition::every_axis).start_all_reduce(parts);
+}
+/// The same at once.
 template <class Device, class Values>
 void sum_parts(const mesh<Device>& m, Values&& parts) {
-  if (m.size() > 1 && !m.reproducible()) m.along(partition::every_axis).all_reduce(parts);
+  start_sum_of_parts(m, parts).wait();
 }
 /// The same for numbers in host memory.
 template <class Device, class Values>

@@ -3,9 +3,11 @@
 /// Y = A X for every partition policy, by a single schedule whose communication steps vanish on axes of size
 /// 1.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/product.hpp"
@@ -21,6 +23,15 @@ namespace algebra::detail {
 template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
                                             partition::multipliable(A, X);
+
+/// In how many parts Y (m x f) goes to another layout, so that one travels while the next is multiplied: each
+/// has 2^17 bytes of a rank; 8 at most, and 1 over far memory and on devices.
+template <class T, class Device>
+std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_index features) {
+  if (!local::multiplies_any_rows<Device> || local::chunk_bytes(m.queue()) > 0) return 1;
+  const global_index bytes = rows * features / m.size() * static_cast<global_index>(sizeof(T));
+  return static_cast<std::size_t>(std::clamp<global_index>(bytes >> 17, 1, 8));
+}
 
 /// Along row, as explain() says it.
 inline const char* what_travels(row_exchange rows) {
@@ -183,6 +194,7 @@ class spmm_plan {
   blocking rows_, cols_, features_;
   std::unique_ptr<algebra::detail::product<T, Stored>> product_;
   transfer::layout_change<T, Device, Stored> change_;
+  std::vector<std::vector<interval>> rows_sent_;  // of Y, in each part on its way to its layout
   std::optional<dense<Stored, dynamic_layout, Device>> x_;
   std::optional<dense<T, dynamic_layout, Device>> y_;
   buffer<T, Device> scratch_;  // a block of y, for accumulation into it
@@ -199,8 +211,10 @@ spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&,
       cols_(a.cols),
       features_(features),
       product_(algebra::detail::make_product<Stored>(a, features, inner_, options)),
-      change_(a.mesh, a.cols, a.rows, features, l, inner_) {
+      change_(a.mesh, a.cols, a.rows, features, l, inner_,
+              algebra::detail::parts_of_result<T>(a.mesh, a.rows.size(), features.size())) {
   if (!change_.travels()) return;
+  if (change_.parts() > 1) rows_sent_ = change_.rows_of_parts();
   x_.emplace(a.mesh, inner_, a.cols, features);
   y_.emplace(a.mesh, inner_, a.rows, features);
 }
@@ -239,8 +253,13 @@ void spmm_plan<T, Device, Stored>::multiply(matrix_view<const Stored> x, const l
                                             matrix_view<T> y) {
   if (!change_.travels()) return (*product_)(x, y, e);
   change_.to_inner(x, x_->local());          // (k, f), in the operand layout of A
-  (*product_)(x_->local(), y_->local(), e);  // (m, f)
-  change_.to_outer(y_->local(), y);
+  const matrix_view<T> inner = y_->local();  // (m, f)
+  if (change_.parts() == 1) {
+    (*product_)(x_->local(), inner, e);
+    return change_.to_outer(inner, y);
+  }
+  product_->in_chunks(x_->local(), inner, e, {rows_sent_, [&](std::size_t j) { change_.send(j, inner, y); }});
+  change_.finish(inner, y);
 }
 
 template <class T, class Device, class Stored>

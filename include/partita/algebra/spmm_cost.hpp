@@ -25,6 +25,11 @@ struct spmm_options {
   /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
   /// 1 is in effect where whole blocks travel, and for values that are not A's own.
   int chunks = 0;
+  /// Slices of the needed rows, by the ranks that send them and by turns: one multiplies while the next ones
+  /// travel. More than 1 imply that only needed rows do; Y may then have other bits. 0: as many as pay, for
+  /// the rows and entries of A; 1 over far memory. 1 is in effect where chunks are, where blocks of A move
+  /// or whole ones of X do, and for values that are not A's own.
+  int slices = 0;
   /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
   /// Y has the same bits. `automatic` is decided in the second product with each block.
   local::row_order row_order = local::row_order::automatic;
@@ -119,9 +124,9 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
 }
 
 /// The options that minimise what the busiest rank receives, received_under(options), among those that
-/// `asked` leaves automatic, which are not its chunks. Collective over the mesh. Throws error for covers, for
-/// which a product has parts of A of its own, for an encoding of whole blocks, and for nodes with whole
-/// blocks or chunks.
+/// `asked` leaves automatic, which are not its chunks and slices. Collective over the mesh. Throws error for
+/// covers, for which a product has parts of A of its own, for an encoding of whole blocks, and for nodes with
+/// whole blocks, chunks or slices.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
   if (asked.rows == row_exchange::cover)
@@ -135,11 +140,11 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
   if (by_nodes && asked.rows == row_exchange::full)
     base::throw_error<error>({"rows that are handed on inside nodes of ", asked.ranks_of_node,
                               " ranks are needed rows: whole blocks, row_exchange::full, are broadcast"});
-  if (by_nodes && asked.chunks > 1)
+  if (by_nodes && (asked.chunks > 1 || asked.slices > 1))
     base::throw_error<error>({"needed rows are handed on inside nodes of ", asked.ranks_of_node,
-                              " ranks in one chunk, not in ", asked.chunks,
+                              " ranks at once, not in ", std::max(asked.chunks, asked.slices), " parts",
                               ": sums of a node are complete when its last rank has multiplied"});
-  if ((asked.chunks > 1 || encodes || by_nodes) && asked.rows == row_exchange::automatic)
+  if ((asked.chunks > 1 || asked.slices > 1 || encodes || by_nodes) && asked.rows == row_exchange::automatic)
     asked.rows = row_exchange::sparsity_aware;
   std::array<spmm_options, 4> candidates;
   std::vector<global_index> elements;

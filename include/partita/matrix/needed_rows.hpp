@@ -3,6 +3,8 @@
 /// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
 /// factors when its columns are renumbered to them.
 
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -95,16 +97,55 @@ std::vector<T> factors_of_needed(const tile_shape& block, const std::vector<T>& 
   return kept;
 }
 
-/// A row of tiles merged into two: `own`, and one tile for all others, whose columns index their needed rows,
-/// concatenated tile by tile. Entry e of the merged tiles is entry order[e] of the block.
+/// The needed rows of other tiles divided into slices, in the order of these tiles behind `own`, going round:
+/// of p tiles, row i of the n needed of tile own + d is in slice floor(s ((d - 1) n + i) / ((p - 1) n)). So a
+/// rank along row receives from few others for each slice, and others from it as much.
+class row_slices {
+ public:
+  /// `needed`: the number of each tile, none of `own`.
+  row_slices(const std::vector<global_index>& needed, std::size_t own, std::size_t slices)
+      : widths_(slices, 0) {
+    const std::size_t p = needed.size();
+    for (std::size_t t = 0; t < p; ++t) {
+      const auto n = static_cast<std::size_t>(needed[t]), before = n * ((t + p - own - 1) % p);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t k = slices * (before + i) / ((p - 1) * n);
+        slice_.push_back(static_cast<local_index>(k));
+        place_.push_back(widths_[k]++);
+      }
+    }
+  }
+
+  /// The slice of each needed row, tile by tile, and its place among the rows of the slice, in this order.
+  const std::vector<local_index>& slice() const { return slice_; }
+  const std::vector<local_index>& place() const { return place_; }
+  /// How many rows are in each slice.
+  const std::vector<local_index>& widths() const { return widths_; }
+  /// What there is of each row, slice by slice, from what there is of them tile by tile.
+  template <class T>
+  void sort(std::span<T> of_rows) const {
+    const std::vector<T> before(of_rows.begin(), of_rows.end());
+    std::vector<std::size_t> first(widths_.size(), 0);
+    for (std::size_t k = 1; k < first.size(); ++k)
+      first[k] = first[k - 1] + static_cast<std::size_t>(widths_[k - 1]);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      of_rows[first[static_cast<std::size_t>(slice_[i])] + static_cast<std::size_t>(place_[i])] = before[i];
+  }
+
+ private:
+  std::vector<local_index> slice_, place_, widths_;
+};
+
+/// A row of tiles merged into few: `own`, and one tile for the needed rows of each slice, in their order
+/// there. Entry e of the merged tiles is entry order[e] of the block.
 struct merged_tiles {
   tile_shape shape;
   std::vector<local_index> structure;
   std::vector<std::size_t> order;
 };
 
-/// Their shape, and the offsets at the start of their structure. No part of a tile exceeds `most` entries;
-/// throws shape_error naming a row that does.
+/// The shape of those of one slice, and the offsets at the start of their structure. No part of a tile
+/// exceeds `most` entries; throws shape_error naming a row that does.
 inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& entries, std::size_t own,
                                  const needed_rows& needed, std::size_t most) {
   const auto rows = static_cast<std::size_t>(block.rows);
@@ -129,25 +170,44 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   return merged;
 }
 
-/// Both merged tiles, with columns and entry order.
+/// All merged tiles, with columns and entry order.
 inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
-                          const needed_rows& needed, std::size_t most) {
-  merged_tiles merged = merged_shape(block, entries, own, needed, most);
+                          const needed_rows& needed, const row_slices& slices, std::size_t most) {
   const auto rows = static_cast<std::size_t>(block.rows);
+  merged_tiles merged;
+  merged.shape.rows = block.rows;
+  merged.shape.widths = {block.widths[own]};
+  merged.shape.widths.insert(merged.shape.widths.end(), slices.widths().begin(), slices.widths().end());
+  merged.shape.form = block.form;
   const entry_lists compact = compacted(block, std::move(entries), own, needed);
-  std::vector<local_index> before{0};  // needed rows of all preceding tiles
-  for (const auto& list : needed.of_tile)
-    before.push_back(before.back() + static_cast<local_index>(list.size()));
-  const auto take = [&](std::size_t t, std::size_t i) {
-    for (std::size_t e = compact.begin(t, i); e < compact.end(t, i); ++e) {
-      merged.structure.push_back(compact.column(e) + (t == own ? 0 : before[t]));
-      merged.order.push_back(e);
-    }
+  std::vector<std::size_t> before{0};  // needed rows of all preceding tiles
+  for (const auto& list : needed.of_tile) before.push_back(before.back() + list.size());
+  /// f(e, merged tile and row, column there) for the entries of all rows, tile by tile.
+  const auto for_entries = [&](const auto& f) {
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t t = 0; t < block.count(); ++t)
+        for (std::size_t e = compact.begin(t, i); e < compact.end(t, i); ++e) {
+          if (t == own) {
+            f(e, i, compact.column(e));
+            continue;
+          }
+          const std::size_t row = before[t] + static_cast<std::size_t>(compact.column(e));
+          const auto tile = 1 + static_cast<std::size_t>(slices.slice()[row]);
+          f(e, tile * (rows + 1) + i, slices.place()[row]);
+        }
   };
-  for (std::size_t i = 0; i < rows; ++i) take(own, i);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t t = 0; t < block.count(); ++t)
-      if (t != own) take(t, i);
+  std::vector<std::size_t> begins(merged.shape.count() * (rows + 1), 0);
+  for_entries([&](std::size_t, std::size_t at, local_index) { ++begins[at + 1]; });
+  std::inclusive_scan(begins.begin(), begins.end(), begins.begin());
+  merged.structure = count_offsets(merged.shape, begins, most, 0);
+  const std::size_t offsets = merged.structure.size();
+  merged.structure.resize(offsets + merged.shape.nonzeros);
+  merged.order.resize(merged.shape.nonzeros);
+  for_entries([&](std::size_t e, std::size_t at, local_index column) {
+    const std::size_t to = begins[at]++;
+    merged.structure[offsets + to] = column;
+    merged.order[to] = e;
+  });
   return merged;
 }
 

@@ -3,7 +3,9 @@
 /// What products with a row of tiles share: the columns that its tiles name, and copies of the tiles in which
 /// these are counted.
 
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -65,26 +67,30 @@ class tile_analysis {
     if (compacted_factors_.size() == 0) compacted_factors_ = on_device(factors(false));
     return compacted_factors_.span();
   }
-  /// Two tiles: the own one, and one for all others, whose columns index their needed rows, concatenated tile
-  /// by tile. A second copy of A, for products with needed rows only.
-  const block& merged() {
+  /// The needed rows in so many slices.
+  row_slices sliced(std::size_t slices) { return {needed().counts(), own_, slices}; }
+  /// The own tile, and one for the needed rows of each slice, in its order. A second copy of A, for products
+  /// with needed rows only.
+  const block& merged(std::size_t slices = 1) {
     if (is_single()) return *tiles_;
-    if (merged_) return *merged_;
-    if (tiles_->is_counted()) return merged_.emplace(queue_, merged_counts(), needed_rows{});
-    const merged_tiles found = local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), most_);
-    static_cast<tile_shape&>(merged_.emplace()) = found.shape;
-    merged_->structure = on_device(found.structure);
-    merged_->values =
-        on_device(tiles_->form.factored ? factors(true) : reordered(tiles_->stored_in_host(queue_), found));
-    return *merged_;
+    if (const auto made = merged_.find(slices); made != merged_.end()) return made->second;
+    if (tiles_->is_counted())
+      return merged_.try_emplace(slices, queue_, merged_counts(slices), needed_rows{}).first->second;
+    const merged_tiles found = merge(slices);
+    block& made = merged_[slices];
+    static_cast<tile_shape&>(made) = found.shape;
+    made.structure = on_device(found.structure);
+    made.values = on_device(tiles_->form.factored ? merged_factors(slices)
+                                                  : reordered(tiles_->stored_in_host(queue_), found));
+    return made;
   }
-  /// The shape of merged(), without building it.
+  /// The shape of merged() with one slice, without building it.
   const tile_shape& merged_shape() {
     if (is_single()) return *tiles_;
     if (!merged_shape_)
       merged_shape_ =
           tiles_->is_counted()
-              ? merged_counts()
+              ? merged_counts(1)
               : local::merged_shape(*tiles_, tiles_->entries(queue_), own_, needed(), most_).shape;
     return *merged_shape_;
   }
@@ -110,10 +116,10 @@ class tile_analysis {
   /// copy of them on this rank, sees the new ones.
   void assign_values(std::span<const T> given) {
     copy(queue_, given, tiles_->values.span());
-    if (!merged_) return;
-    const merged_tiles found = local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), most_);
-    const std::vector<T> moved = reordered(given, found);
-    copy(queue_, std::span<const T>(moved), merged_->values.span());
+    for (auto& [slices, made] : merged_) {
+      const std::vector<T> moved = reordered(given, merge(slices));
+      copy(queue_, std::span<const T>(moved), made.values.span());
+    }
   }
 
  private:
@@ -128,6 +134,15 @@ class tile_analysis {
   std::vector<T> factors(bool own_first) {
     return factors_of_needed(*tiles_, tiles_->stored_in_host(queue_), own_, needed(), own_first);
   }
+  std::vector<T> merged_factors(std::size_t slices) {
+    std::vector<T> all = factors(true);
+    const row_slices order = sliced(slices);
+    if (tiles_->form.columns) order.sort(std::span(all).last(order.slice().size()));
+    return all;
+  }
+  merged_tiles merge(std::size_t slices) {
+    return local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), sliced(slices), most_);
+  }
   static std::vector<T> reordered(std::span<const T> given, const merged_tiles& merged) {
     std::vector<T> values;
     values.reserve(given.size());
@@ -135,16 +150,21 @@ class tile_analysis {
       for (const std::size_t e : merged.order) values.push_back(given[e]);
     return values;
   }
-  tile_shape merged_counts() {
+  /// The entries of several slices are supposed to be shared out as their columns are.
+  tile_shape merged_counts(std::size_t slices) {
     const local_index here = tiles_->entries_of_parts[own_];
-    local_index remote_rows = 0;
-    for (const auto& list : needed().of_tile) remote_rows += static_cast<local_index>(list.size());
-    return {tiles_->rows,
-            {tiles_->widths[own_], remote_rows},
-            tiles_->nonzeros,
-            {},
-            {here, static_cast<local_index>(tiles_->nonzeros - static_cast<std::size_t>(here))},
-            tiles_->form};
+    tile_shape shape{tiles_->rows, {tiles_->widths[own_]}, tiles_->nonzeros, {}, {}, tiles_->form};
+    const row_slices order = sliced(slices);
+    shape.widths.insert(shape.widths.end(), order.widths().begin(), order.widths().end());
+    shape.entries_of_parts = {here};
+    global_index left = static_cast<global_index>(tiles_->nonzeros) - here,
+                 columns = std::accumulate(order.widths().begin(), order.widths().end(), global_index{0});
+    for (const local_index width : order.widths()) {
+      const global_index entries = columns == width ? left : left * width / columns;
+      shape.entries_of_parts.push_back(static_cast<local_index>(entries));
+      left -= entries, columns -= width;
+    }
+    return shape;
   }
 
   device_queue<Device> queue_;
@@ -154,7 +174,7 @@ class tile_analysis {
   buffer<local_index, Device> contiguous_, compacted_;
   buffer<T, Device> compacted_factors_;
   std::optional<tile_shape> merged_shape_;
-  std::optional<block> merged_;
+  std::map<std::size_t, block> merged_;  ///< by the number of slices
   std::weak_ptr<csr_inverses<Device>> inverses_;
   std::weak_ptr<const void> copies_;
 };

@@ -15,7 +15,8 @@ namespace partita::memory {
 
 /// What a kernel touches.
 struct kernel_call {
-  std::string_view kernel;  ///< "gemm", "rows: ..." for those of elements, "list", "block", or a pass over entries
+  std::string_view
+      kernel;  ///< "gemm", "rows: ..." for those of elements, "list", "block", or a pass over entries
   double rows = 0, entries = 0;
   double row_bytes = 0;    ///< of the widest operand
   double table_bytes = 0;  ///< of the operand whose rows are gathered or added to, all of it

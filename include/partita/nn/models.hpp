@@ -24,7 +24,7 @@ namespace partita::nn {
 /// decoupled form of gcn and sage (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
 ///
 /// What travels per epoch: four redistributions of n x classes, independent of K and the input width, the
-/// traffic of 2 K products (none under feature_column), and one all-reduce of the gradients.
+/// traffic of 2 K products (none under feature_column), and the sums of the gradients.
 template <class T, class Device>
 model<T, Device> appnp(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
                        int hops, double alpha, const model_options& options) {
@@ -237,7 +237,7 @@ model<T, Device> rgat(const graph_of_layers<T, Device>& blocks, global_index rel
 ///
 /// What travels per epoch: four redistributions of n x classes, independent of K, the heads and the input
 /// width; scalars per vertex and head; the traffic of 2 K products and K sampled products (none under
-/// feature_column); contributions to one gradient value per edge; and one all-reduce of the parameter
+/// feature_column); contributions to one gradient value per edge; and the sums of the parameters'
 /// gradients.
 template <class T, class Device>
 model<T, Device> decoupled_gat(const sparse<T, dynamic_layout, Device>& a,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The parameters of a model: replicated matrices in one buffer and their gradients in another, so that a
-/// single all-reduce sums all gradients.
+/// The parameters of a model: replicated matrices in one buffer and their gradients in another, so that those
+/// of several layers are summed in one all-reduce.
 
 #include <deque>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
@@ -79,18 +80,50 @@ class parameters {
   const matrix& values() const { return *all_values_; }
   matrix& gradients() { return *all_gradients_; }
 
-  /// gradient = the sum over the ranks, for all matrices at once. Collective over the mesh. What travels: one
-  /// all-reduce of all parameter elements, see algebra::sum_parts.
-  void sum_gradients() { algebra::sum_parts(mesh_, gradients_.span()); }
+  /// gradient = the sum over the ranks, for all matrices. Collective over the mesh. What travels: one
+  /// all-reduce of all parameter elements, or one for each 2^16 bytes of them at least, in whole matrices
+  /// from the last on; see algebra::sum_parts.
+  void sum_gradients() {
+    start_sums(0);
+    for (request& r : under_way_) r.wait();
+    under_way_.clear();
+  }
+  /// Begins the part of it that takes no matrix before number `first`: the others are this rank's
+  /// contribution already, and are left alone until sum_gradients. Collective over the mesh.
+  void start_sums(std::size_t first) {
+    const std::vector<part> all = parts();
+    while (under_way_.size() < all.size() && all[under_way_.size()].first >= first) {
+      const part& p = all[under_way_.size()];
+      under_way_.push_back(algebra::start_sum_of_parts(mesh_, gradients_.span().subspan(p.begin, p.size)));
+    }
+  }
   /// What this rank receives in sum_gradients, and for the gradients as they are computed.
   traffic predicted() const {
-    traffic v = algebra::predicted_sum_of_parts<T>(mesh_, static_cast<global_index>(values_.size()));
+    traffic v;
+    for (const part& p : parts())
+      v += algebra::predicted_sum_of_parts<T>(mesh_, static_cast<global_index>(p.size));
     for (const parameter<T, Device>& p : list_)
       if (p.summed_) v += algebra::predicted_part<T>(mesh_, *p.summed_);
     return v;
   }
 
  private:
+  /// Elements of the buffers that are summed at once, those of the matrices from number `first` on.
+  struct part {
+    std::size_t first, begin, size;
+  };
+  std::vector<part> parts() const {
+    constexpr std::size_t least = (std::size_t{1} << 16) / sizeof(T);
+    std::vector<part> found;
+    std::size_t end = values_.size();
+    for (std::size_t k = list_.size(); k-- > 0;) {
+      const std::size_t begin = list_[k].offset_;
+      if (k > 0 && end - begin < least) continue;
+      found.push_back({k, begin, end - begin});
+      end = begin;
+    }
+    return found;
+  }
   void grow(buffer<T, Device>& b, std::size_t by) {
     buffer<T, Device> larger(mesh_.queue(), b.size() + by);
     copy(mesh_.queue(), std::span<const T>(b.span()), larger.span().first(b.size()));
@@ -117,6 +150,7 @@ class parameters {
   std::deque<parameter<T, Device>> list_;
   buffer<T, Device> values_, gradients_;
   std::optional<matrix> all_values_, all_gradients_;
+  std::vector<request> under_way_;  ///< sums of parts(), from the first on
 };
 
 }  // namespace partita::nn

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "partita/base/function_reference.hpp"
 #include "partita/nn/activation.hpp"
 
 namespace partita::nn {
@@ -112,6 +113,12 @@ class sequential final : public layer<T, Device> {
   }
 
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    backward(h, dz, dh, [](std::size_t) {});
+  }
+  /// The same, with done(k) after each layer: the gradients of the parameters from number k of the model on
+  /// are complete.
+  void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh,
+                base::function_reference<void(std::size_t)> done) {
     if (recomputes() && (!pass_ || !pass_->training))
       throw error("outputs that are computed again need a forward of a training pass before each backward");
     const matrix* d = &dz;
@@ -128,6 +135,7 @@ class sequential final : public layer<T, Device> {
       }
       matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
       s.work->backward(l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out), *d, below);
+      done(s.first_parameter);
       d = below;
       if (!recomputes()) continue;
       release(s);

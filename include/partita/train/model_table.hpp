@@ -73,12 +73,14 @@ inline constexpr model_row model_rows[] = {
     {.name = "gcn",
      .on_blocks = {1, true},
      .on_stages = true,
-     .options = "hidden layers coupling self-loops dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options =
+         "hidden layers coupling self-loops dropout exchange stationary exchange-chunks ranks-of-node"},
     {.name = "sage",
      .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_blocks = {2, true},
      .on_stages = true,
-     .options = "hidden layers coupling aggregation dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options =
+         "hidden layers coupling aggregation dropout exchange stationary exchange-chunks ranks-of-node"},
     {.name = "sage",
      .aggregation = aggregation::max,
      .multiplies_with = graph::propagation_matrix::whole_rows,
@@ -114,15 +116,17 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers",
      .reads_edge_vectors = true,
      .carries_edges = true},
-    {.name = "sgc", .options = "hops split-chunks self-loops exchange stationary exchange-chunks ranks-of-node"},
+    {.name = "sgc",
+     .options = "hops split-chunks self-loops exchange stationary exchange-chunks ranks-of-node"},
     {.name = "appnp",
-     .options =
-         "hidden layers hops split-chunks alpha self-loops dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options = "hidden layers hops split-chunks alpha self-loops dropout exchange stationary "
+                "exchange-chunks ranks-of-node"},
     {.name = "gcnii",
      .on_stages = true,
      .convolutions = 8,
      .other_layers = 2,
-     .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange stationary exchange-chunks "
+     .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange stationary "
+                "exchange-chunks "
                 "ranks-of-node"},
     {.name = "resgcn",
      .multiplies_with = graph::propagation_matrix::mean_normalized,
@@ -133,8 +137,9 @@ inline constexpr model_row model_rows[] = {
     {.name = "rgcn",
      .multiplies_with = graph::propagation_matrix::relations,
      .on_blocks = {2, true, false},
-     .options = "hidden layers bases relation-blocks inverse-relations dropout exchange stationary exchange-chunks "
-                "ranks-of-node"},
+     .options =
+         "hidden layers bases relation-blocks inverse-relations dropout exchange stationary exchange-chunks "
+         "ranks-of-node"},
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,
      .counts_edges_once = true,
@@ -142,12 +147,13 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,
-     .options =
-         "hidden layers coupling split-chunks self-loops dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options = "hidden layers coupling split-chunks self-loops dropout exchange stationary exchange-chunks "
+                "ranks-of-node"},
     {.name = "sage",
      .coupling = coupling::decoupled,
      .multiplies_with = graph::propagation_matrix::mean_normalized,
-     .options = "hidden layers coupling split-chunks dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options =
+         "hidden layers coupling split-chunks dropout exchange stationary exchange-chunks ranks-of-node"},
     {.name = "gat",
      .coupling = coupling::decoupled,
      .multiplies_with = graph::propagation_matrix::self_loops,

@@ -59,7 +59,7 @@ class pipeline_stage {
   }
   /// Backward of the whole, instead of chunks.
   void backward_whole() { backward(*whole_); }
-  /// Those become the gradients of the parameters, summed over the ranks. What travels: one all-reduce.
+  /// Those become the gradients of the parameters, summed over the ranks. What travels: see parameters.
   void sum_gradients() {
     copy(*total_, parameters_->gradients());
     parameters_->sum_gradients();

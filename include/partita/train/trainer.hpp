@@ -99,7 +99,8 @@ class trainer : public training<T, Device> {
   virtual void add_gradients() {}
 
  private:
-  /// What travels: the model's forward and backward pass, one all-reduce of all gradients, one of the loss.
+  /// What travels: the model's forward and backward pass, the sums of all gradients, one all-reduce of the
+  /// loss.
   double train_epoch(epoch_report& report) override;
   std::optional<typename above::rows> learned_rows() override {
     auto* const x = embedding();
