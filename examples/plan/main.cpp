@@ -65,7 +65,8 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   from.stationaries = {partita::stationary::c, partita::stationary::a};
   std::vector<nn::policy_candidate> all;
   partita::threads::run(ranks, [&](const partita::communicator& world) {
-    nn::policy_choice found = nn::choose_policy<T>(world, *c.machine, data, c.training, from);
+    nn::policy_choice found = nn::choose_policy<T>(world, *c.machine, partita::device_queue<partita::host>(),
+                                                   data, c.training, from);
     if (world.rank() == 0) all = std::move(found.candidates);
   });
   return all;

@@ -57,7 +57,9 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
     from.exchanges = {partita::row_exchange::full, partita::row_exchange::sparsity_aware};
     from.stationaries = {partita::stationary::c, partita::stationary::a};
   }
-  if (c.calibration) return nn::choose_policy<T>(j.world, *c.calibration, j.data, options, from);
+  if (c.calibration)
+    return nn::choose_policy<T>(j.world, *c.calibration, partita::device_queue<partita::host>(), j.data,
+                                options, from);
   return nn::choose_policy<T>(j.world.size(), make_mesh, j.data, options, from);
 }
 

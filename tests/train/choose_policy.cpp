@@ -92,7 +92,7 @@ TEST_CASE("the seconds of a step on a machine are those of training there, and t
       const nn::training_options options{.model = model, .hidden = {6}, .epochs = 3};
       on_threads(ranks, [&](const communicator& world) {
         const nn::policy_choice choice =
-            nn::choose_policy<double>(world, machine, club, options,
+            nn::choose_policy<double>(world, machine, device_queue<host>(), club, options,
                                       {.every_mesh = true,
                                        .exchanges = {row_exchange::full, row_exchange::sparsity_aware},
                                        .stationaries = {stationary::c, stationary::a}});

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "partita/memory/host.hpp"
 #include "partita/train/policy_cost.hpp"
 
 namespace partita::nn {
@@ -143,12 +142,14 @@ policy_choice choose_policy(const communicator& world, const device_queue<Device
 }
 
 /// The same for a machine whose kernels are measured, of as many ranks as `world` has, with a thread each:
-/// what takes least time there. Nothing of `world` but its messages is used, and its ledger stays as it is.
-template <class T>
-policy_choice choose_policy(const communicator& world, const emulated::machine& on, const io::dataset& data,
+/// what takes least time there. Buffers are allocated on copies of the queue, without far memory. Nothing of
+/// `world` but its messages is used, and its ledger stays as it is.
+template <class T, class Device>
+policy_choice choose_policy(const communicator& world, const emulated::machine& on,
+                            const device_queue<Device>& queue, const io::dataset& data,
                             const training_options& options, const policy_search& from = {}) {
   const communicator ranks = emulated::cluster(communicator(world.transport(), world.axis()), on);
-  return choose_policy<T>(ranks, emulated::charged(ranks, device_queue<host>()), data, options, from);
+  return choose_policy<T>(ranks, emulated::charged(ranks, queue), data, options, from);
 }
 
 }  // namespace partita::nn
