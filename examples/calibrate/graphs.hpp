@@ -2,7 +2,9 @@
 #pragma once
 /// Graphs that models are trained on to see how long their kernels take.
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,24 @@ struct graph_size {
   global_index vertices = 256;
   int degree = 8;  ///< edges of a vertex, in either direction, in the mean
   int features = 16, classes = 7;
+  bool sparse = false;    ///< of features one in sixteen, and at least one of a vertex, is not 0
   int relations = 0;      ///< types of edges
   int edge_features = 0;  ///< numbers for each edge
 };
+
+/// (rows, cols), every sixteenth number 1 and at least one in a row, the others 0.
+inline partita::io::feature_table sparse_features(global_index rows, global_index cols) {
+  partita::io::csr_array<float> x;
+  x.rows = rows, x.cols = cols;
+  for (global_index i = 0; i < rows; ++i) {
+    for (global_index j = i % std::min<global_index>(cols, 16); j < cols; j += 16) {
+      x.columns.push_back(j);
+      x.values.push_back(1);
+    }
+    x.offsets.push_back(std::ssize(x.columns));
+  }
+  return partita::io::feature_table(std::move(x));
+}
 
 /// A graph with both directions of each edge, whose ends are u^2 n for u uniform in [0, 1): few vertices have
 /// many edges. Local; nothing travels.
@@ -54,7 +71,7 @@ inline partita::io::dataset random_graph(const graph_size& s, std::uint64_t seed
     d.labels.push_back(v % s.classes);
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
-  d.vertex_features = numbers(s.vertices, s.features, 2);
+  d.vertex_features = s.sparse ? sparse_features(s.vertices, s.features) : numbers(s.vertices, s.features, 2);
   return d;
 }
 

@@ -40,17 +40,18 @@ struct training_case {
   int epochs = 2;
 };
 
-/// First every model under every policy, small, so that there is each kernel that training has; then such
-/// cases at random, of sizes from those of a cache to those of memory.
+/// First every model, with sparse features and under every policy, small, so that there is each kernel that
+/// training has; then such cases at random, of sizes from those of a cache to those of memory.
 class cases {
  public:
-  bool has_each_kernel() const { return number_ == models * (policies_.size() + 1); }
+  bool has_each_kernel() const { return number_ == models * (policies_.size() + 2); }
   training_case next() {
     training_case c;
     c.model = &nn::model_rows[number_ % models];
     if (!has_each_kernel()) {
-      if (number_ >= models) use(c, policies_[number_ / models - 1]);
-      ++number_;
+      const std::size_t round = number_++ / models;
+      c.graph.sparse = round == 0;
+      if (round > 1) use(c, policies_[round - 2]);
     } else {
       c.model = &nn::model_rows[draw(models)];
       c.epochs = 4;
@@ -60,6 +61,7 @@ class cases {
       c.graph.features = widths[draw(6)];
       c.hidden = widths[draw(6)];
       c.graph.classes = draw(2) == 0 ? 7 : 40;
+      c.graph.sparse = draw(4) == 0;
       // About as many numbers for entries in a case, whatever its widths: some take long, and time is short.
       const double most = 3e7 / (c.graph.degree * std::max(c.graph.features, c.hidden));
       const auto scales = static_cast<std::size_t>(std::clamp(static_cast<int>(std::log2(most)), 8, 17) - 6);

@@ -144,12 +144,14 @@ void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
   const bool chunked = app.count("--exchange-chunks") > 0, exchanges = app.count("--exchange") > 0;
-  refuse_beside("--stages", {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
-                             {app.count("--embedding") > 0, "--embedding", "the first stage learns no input"},
-                             {exchanges, "--exchange", "chunks have an exchange of their own"},
-                             {chunked, "--exchange-chunks", "vertices come in --chunks already"},
-                             {app.count("--ranks-of-node") > 0, "--ranks-of-node",
-                              "chunks have an exchange of their own"}});
+  refuse_beside(
+      "--stages",
+      {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
+       {app.count("--embedding") > 0, "--embedding", "the first stage learns no input"},
+       {exchanges, "--exchange", "chunks have an exchange of their own"},
+       {chunked, "--exchange-chunks", "vertices come in --chunks already"},
+       {app.count("--stationary") > 0, "--stationary", "chunks have an exchange of their own"},
+       {app.count("--ranks-of-node") > 0, "--ranks-of-node", "chunks have an exchange of their own"}});
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `plan` says against what `train` takes: planner.py PLAN TRAIN KERNELS.json DATA... [--ranks 4,8,16] [--models gcn,sage,appnp,gat]
+
+For each directory of data, model, number of ranks and machine: plans with the measured kernels of KERNELS.json, then trains the best
+candidates of each policy, and the first few of all, on the same machine in virtual time by processor time, without these measurements.
+Regret: how much longer an epoch of the first candidate takes than the least of all that were trained. Prints a table in Markdown: a row for
+each graph, model and machine over all numbers of ranks, and the medians and worst of all."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+# Links of (ranks on a node, seconds and bytes per second inside and between nodes).
+MACHINES = {"10 Gbit/s": (1, (1e-6, 2e10), (2e-6, 1.25e9)),
+            "100 Gbit/s, 4 a node": (4, (1e-6, 2e10), (2e-6, 1.25e10)),
+            "1 Gbit/s": (1, (1e-6, 2e10), (5e-5, 1.25e8))}
+
+
+def write_machine(path, name, kernels=None):
+    node, inside, between = MACHINES[name]
+    link = lambda l: {"latency": l[0], "bandwidth": l[1]}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"ranks_of_node": node, "inside": link(inside), "between": link(between), **({"kernels": kernels} if kernels else {})}, file)
+
+
+def call(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def options_of(candidate):
+    given = ["--policy", candidate["policy"], "--mesh", "x".join(map(str, candidate["mesh"]))]
+    for name in ("exchange", "stationary"):
+        given += [f"--{name}", candidate[name]] if candidate[name] else []
+    return given
+
+
+def tried(candidates, first):
+    """The first few, and the first of each policy."""
+    seen, chosen = set(), []
+    for k, c in enumerate(candidates):
+        if k < first or c["policy"] not in seen:
+            chosen.append(c)
+        seen.add(c["policy"])
+    return chosen
+
+
+def cell(given, folder, model, ranks, machine, scratch):
+    """Of each candidate that was trained: predicted and measured run."""
+    planned, network, found = (os.path.join(scratch, n) for n in ("planned.json", "network.json", "run.json"))
+    write_machine(planned, machine, os.path.abspath(given.kernels))
+    write_machine(network, machine)
+    common = ["--data", folder, "--model", model, "--ranks", str(ranks), "--quiet"]
+    call([given.plan, *common, "--machine", planned, "--json", found])
+    runs = []
+    for candidate in tried(read(found)["candidates"], given.first):
+        call([given.train, *common, *options_of(candidate), "--machine", network, "--epochs", str(given.epochs), "--json", found])
+        runs.append((candidate, read(found)))
+    return runs
+
+
+def figures(runs):
+    """Regret; and of all candidates the errors of seconds and of bytes, and whether words are those received."""
+    seconds = [run["seconds_per_epoch"] for _, run in runs]
+    errors = [abs(c["seconds"] / s - 1) for (c, _), s in zip(runs, seconds)]
+    memory = [abs(c["buffer_bytes"] / run["peak_bytes"]["max_rank"] - 1) for c, run in runs]
+    words = all(c["predicted_words_received"]["max_rank"] == run["predicted_words_received"]["max_rank"] for c, run in runs)
+    return seconds[0] / min(seconds) - 1, errors, memory, words
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("plan", "train", "kernels"):
+        parser.add_argument(name)
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--ranks", default="4,8,16")
+    parser.add_argument("--models", default="gcn,sage,appnp,gat")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--first", type=int, default=3, help="candidates that are trained besides the first of each policy")
+    given = parser.parse_args()
+    percent = lambda x: f"{100 * x:.1f} %"
+    print("| graph | model | machine | policies taken | regret, worst | seconds off, median | bytes off, worst | words |\n|---|---|---|---|---|---|---|---|")
+    regrets, all_errors, all_memory, all_words = [], [], [], []
+    with tempfile.TemporaryDirectory() as scratch:
+        for folder in given.data:
+            for model in given.models.split(","):
+                for machine in MACHINES:
+                    cells = [cell(given, folder, model, int(p), machine, scratch) for p in given.ranks.split(",")]
+                    found = [figures(runs) for runs in cells]
+                    regrets += [f[0] for f in found]
+                    errors, memory = sum((f[1] for f in found), []), sum((f[2] for f in found), [])
+                    all_errors, all_memory = all_errors + errors, all_memory + memory
+                    all_words += [f[3] for f in found]
+                    taken = ", ".join(runs[0][0]["policy"] for runs in cells)
+                    print(f"| {os.path.basename(os.path.normpath(folder))} | {model} | {machine} | {taken} | {percent(max(f[0] for f in found))} "
+                          f"| {percent(statistics.median(errors))} | {percent(max(memory))} | {'exact' if all(f[3] for f in found) else 'not exact'} |", flush=True)
+    print(f"\n{len(regrets)} cells: regret {percent(statistics.median(regrets))} in the median, {percent(max(regrets))} at worst; seconds off by "
+          f"{percent(statistics.median(all_errors))} in the median; bytes by {percent(max(all_memory))} at worst; words exact in {sum(all_words)}")
+
+
+if __name__ == "__main__":
+    main()
