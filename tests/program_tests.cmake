@@ -121,7 +121,7 @@ if(TARGET train)
 endif()
 if(TARGET calibrate)
   partita_add_script_test(calibrate_program TIMEOUT 600 COMMAND
-    python3 ${programs}/calibrate_program.py $<TARGET_FILE:calibrate> $<TARGET_FILE:train>)
+    python3 ${programs}/calibrate_program.py $<TARGET_FILE:calibrate> $<TARGET_FILE:train> $<TARGET_FILE:plan>)
 endif()
 if(TARGET predict)
   # The script for PyTorch runs where that is; otherwise it computes the same with NumPy.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""calibrate measures this machine, and train reads what it wrote: calibrate_program.py CALIBRATE TRAIN"""
+"""calibrate measures this machine, and train and plan read what it wrote: calibrate_program.py CALIBRATE TRAIN PLAN"""
 import json
 import os
 import sys
@@ -9,7 +9,7 @@ import unittest
 sys.dont_write_bytecode = True
 from program_case import ProgramCase, run
 
-CALIBRATE, TRAIN = sys.argv[1:3]
+CALIBRATE, TRAIN, PLAN = sys.argv[1:4]
 
 
 def train(*arguments, model="gcn"):
@@ -52,6 +52,34 @@ class CalibrateProgram(ProgramCase):
         slower = self.write("slower.json", network | {"kernels": "here.json", "slower": 2})
         # But for what messages of bytes / 1e30 take and the order of sums.
         self.assertAlmostEqual(self.seconds(slower) / self.seconds(same), 2, delta=1e-6)
+        self.plan(same)
+
+    def plan(self, machine):
+        """What is planned is what training takes there, to rounding; nothing that is trained takes less."""
+        arguments = ["--machine", machine, "--partitions", "none,random", "--model", "gcn", "--data", "karate", "--ranks", "4"]
+        shown = run(PLAN, *arguments, "--rows", "3", "--json", self.out)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("chosen: ", shown.stdout)
+        with open(self.out) as f:
+            plan = json.load(f)
+        seconds = [c["seconds"] for c in plan["candidates"]]
+        self.assertEqual(seconds, sorted(seconds))
+        self.assertEqual({c["partition"] for c in plan["candidates"]}, {"none", "random"})
+        run_of = self.result_of(train("--json", self.out, "--machine", machine, *plan["options"].split()))
+        self.assertAlmostEqual(run_of["seconds_per_epoch"] / seconds[0], 1, delta=1e-9)
+        self.assertEqual(run_of["words_received"]["max_rank"], plan["candidates"][0]["predicted_words_received"]["max_rank"])
+        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4"))
+        chosen = [c for c in asked["candidates"] if c["chosen"]]
+        self.assertEqual([c["why"] for c in chosen], ["the fewest seconds"])
+        self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["seconds"] for c in plan["candidates"] if c["partition"] == "none"), 1, delta=1e-9)
+        small = run(PLAN, *arguments, "--memory", "1K")
+        self.assertEqual((small.returncode, "no policy fits into buffers of 1024 bytes" in small.stderr), (1, True), small.stderr)
+        for more, why in ((["--batch", "4"], "without --batch"), (["--partitions", "best"], "best")):
+            done = run(PLAN, *arguments, *more)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(why, done.stderr)
+        done = run(PLAN, *arguments[2:])
+        self.assertEqual((done.returncode, "--machine" in done.stderr), (2, True), done.stderr)
 
     def test_what_a_machine_may_say(self):
         kernel = {"kernel": "gemm", "rows": 4, "bytes": 8, "seconds": 1e-6}
