@@ -61,8 +61,11 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
                                            const io::dataset& data) {
   nn::policy_search from{.every_mesh = !c.mesh || c.mesh == "auto", .most_bytes = c.memory};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
-  for (const std::string& name : p.exchanges) from.exchanges.push_back(exchange_named(name));
-  from.stationaries = {partita::stationary::c, partita::stationary::a};
+  const nn::model_row* const row = nn::find_row(c.training);
+  if (row != nullptr && row->reads("exchange")) {
+    for (const std::string& name : p.exchanges) from.exchanges.push_back(exchange_named(name));
+    from.stationaries = {partita::stationary::c, partita::stationary::a};
+  }
   std::vector<nn::policy_candidate> all;
   partita::threads::run(ranks, [&](const partita::communicator& world) {
     nn::policy_choice found = nn::choose_policy<T>(world, *c.machine, partita::device_queue<partita::host>(),

@@ -53,7 +53,8 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   if (c.far.empty()) from.most_bytes = c.memory;
   const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
-  if (by_seconds && !c.reproducible) {
+  const nn::model_row* const row = nn::find_row(options);
+  if (by_seconds && !c.reproducible && row != nullptr && row->reads("exchange")) {
     from.exchanges = {partita::row_exchange::full, partita::row_exchange::sparsity_aware};
     from.stationaries = {partita::stationary::c, partita::stationary::a};
   }

@@ -52,11 +52,12 @@ class CalibrateProgram(ProgramCase):
         slower = self.write("slower.json", network | {"kernels": "here.json", "slower": 2})
         # But for what messages of bytes / 1e30 take and the order of sums.
         self.assertAlmostEqual(self.seconds(slower) / self.seconds(same), 2, delta=1e-6)
-        self.plan(same)
+        for model in ("gcn", "gat"):
+            self.plan(same, model)
 
-    def plan(self, machine):
-        """What is planned is what training takes there, to rounding; nothing that is trained takes less."""
-        arguments = ["--machine", machine, "--partitions", "none,random", "--model", "gcn", "--data", "karate", "--ranks", "4"]
+    def plan(self, machine, model):
+        """What is planned is what training takes there, to rounding."""
+        arguments = ["--machine", machine, "--partitions", "none,random", "--model", model, "--data", "karate", "--ranks", "4"]
         shown = run(PLAN, *arguments, "--rows", "3", "--json", self.out)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("chosen: ", shown.stdout)
@@ -65,10 +66,10 @@ class CalibrateProgram(ProgramCase):
         seconds = [c["seconds"] for c in plan["candidates"]]
         self.assertEqual(seconds, sorted(seconds))
         self.assertEqual({c["partition"] for c in plan["candidates"]}, {"none", "random"})
-        run_of = self.result_of(train("--json", self.out, "--machine", machine, *plan["options"].split()))
+        run_of = self.result_of(train("--json", self.out, "--machine", machine, *plan["options"].split(), model=model))
         self.assertAlmostEqual(run_of["seconds_per_epoch"] / seconds[0], 1, delta=1e-9)
         self.assertEqual(run_of["words_received"]["max_rank"], plan["candidates"][0]["predicted_words_received"]["max_rank"])
-        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4"))
+        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4", model=model))
         chosen = [c for c in asked["candidates"] if c["chosen"]]
         self.assertEqual([c["why"] for c in chosen], ["the fewest seconds"])
         self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["seconds"] for c in plan["candidates"] if c["partition"] == "none"), 1, delta=1e-9)
