@@ -27,25 +27,6 @@ std::string other_way(const command& c, const std::string& error) {
   return unlabelled && c.task.empty() ? "; --task links needs none" : "";
 }
 
-io::dataset load(const command& c, const partita::communicator& world) try {
-  if (is_built_in(c.data)) {
-    refuse_if(!c.task.empty() && c.task != "classes" && c.task != "links",
-              "--data karate is for --task classes and links, not {}", c.task);
-    return io::karate_club();
-  }
-  const bool tells = world.rank() == 0 && !c.quiet;
-  using enum io::vertex_data;
-  const bool links = c.task == "links";
-  const io::vertex_data wanted =
-      c.training.embedding > 0 ? (links ? edges : labels) : (links ? features : features_and_labels);
-  return io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
-                          tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
-                          c.unpack_limit, task_named(c.task));
-} catch (const partita::input_error& e) {
-  const std::string error = e.what();
-  throw partita::input_error(error + other_way(c, error));
-}
-
 /// Without the links that its folder says, or those that are drawn.
 io::dataset split(io::dataset data, command& c) {
   nn::link_options& links = c.training.links;
@@ -64,9 +45,26 @@ io::dataset split(io::dataset data, command& c) {
 
 }  // namespace
 
-io::dataset read_input(command& c, const partita::communicator& world) {
-  io::dataset data = load(c, world);
-  return c.training.links.width > 0 ? split(std::move(data), c) : data;
+io::dataset read_input(command& c, const partita::communicator& world) try {
+  const bool links = c.task == "links";
+  io::dataset data;
+  if (is_built_in(c.data)) {
+    refuse_if(!c.task.empty() && c.task != "classes" && !links,
+              "--data karate is for --task classes and links, not {}", c.task);
+    data = io::karate_club();
+  } else {
+    using enum io::vertex_data;
+    const bool tells = world.rank() == 0 && !c.quiet;
+    const io::vertex_data wanted =
+        c.training.embedding > 0 ? (links ? edges : labels) : (links ? features : features_and_labels);
+    data = io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
+                            tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress(),
+                            c.unpack_limit, task_named(c.task));
+  }
+  return links ? split(std::move(data), c) : std::move(data);
+} catch (const partita::input_error& e) {
+  const std::string error = e.what();
+  throw partita::input_error(error + other_way(c, error));
 }
 
 void take_loss(command& c, const io::dataset& data) try {

@@ -80,12 +80,11 @@ class Far(ProgramCase):
                 self.assertEqual(result["predicted_far_bytes"], result["far_bytes"] if can_tell else None, arguments)
                 for same in ("words_received", "test_accuracy"):
                     self.assertEqual(result[same], expected[same], arguments)
-                self.assertGreaterEqual(result["messages"]["total"], expected["messages"]["total"], arguments)
                 self.assertEqual(os.listdir(self.far), [])
 
     def test_exchanges_in_chunks(self):
         arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "3"]
-        whole, cut = self.train(*arguments), self.train(*arguments, "--exchange-chunks", "5")
+        whole, cut = [self.train(*arguments, "--exchange-chunks", chunks) for chunks in ("1", "5")]
         self.assertEqual(cut["loss"], whole["loss"])
         self.assertEqual(cut["words_received"], whole["words_received"])
         self.assertGreater(cut["messages"]["total"], whole["messages"]["total"])

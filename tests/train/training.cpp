@@ -294,7 +294,7 @@ TEST_CASE("options that do not go together are refused by name, and so is anothe
   };
   CHECK(refused([](auto& o) { o.momentum = 0.5; }) == "a momentum of 0.500000 is for sgd; Adam has its own");
   CHECK(refused([](auto& o) { o.clip = 1, o.embedding = 4; }) ==
-        "option clip and --embedding do not go together");
+        "option clip and --embedding do not go together: gradients of its rows are not in the norm");
   CHECK(refused([](auto& o) { o.optimizer = nn::update_rule::sgd, o.embedding = 4; }) ==
         "option optimizer sgd is not for --embedding, whose rows Adam moves");
   CHECK(refused([](auto& o) { o.patience = 2, o.evaluate_every = 3; }) ==

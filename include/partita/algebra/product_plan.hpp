@@ -170,6 +170,7 @@ void product_plan<T, Device>::plan_lists(const spmm_cost<T, Device>& cost,
 template <class T, class Device>
 void product_plan<T, Device>::choose_steps(global_index needed_bytes) {
   const auto& m = blocks_.m;
+  if (options_.chunks == 1 && options_.slices == 0) options_.slices = 1;  // at once, as was asked for
   options_.chunks =
       merges_ && !a_->tiles().is_counted()
           ? static_cast<int>(chunks_in_effect(m, options_.chunks, static_cast<std::size_t>(needed_bytes)))

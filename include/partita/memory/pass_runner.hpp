@@ -117,7 +117,7 @@ class pass_runner {
   virtual void by_list(const queue&, std::span<const local_index> list, const operand& rows,
                        const void* packed, base::function_reference<void(const queue&)>) = 0;
   /// For a kernel of this name that addresses its operands where they are, far or near.
-  virtual void in_place(const char*, operands, base::function_reference<void()> kernel) { kernel(); }
+  virtual void in_place(const char*, operands, base::function_reference<void()> run) { run(); }
 };
 
 }  // namespace partita::local
