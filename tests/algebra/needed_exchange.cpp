@@ -211,7 +211,8 @@ TEST_CASE("row_1d: slice k has the rows of the next ranks around, evenly many of
 TEST_CASE("slices are as many as pay: for the rows that are needed, and the entries of a row") {
   const auto slices = [](int ranks, std::size_t needed, std::size_t entries, int asked = 0) {
     int found = 0;
-    on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+    on_threads(ranks, [&](const communicator& world) {
+      const host_mesh m(world, {ranks, 1, 1});
       const auto mine = algebra::detail::slices_in_effect(m, asked, m.rank() == 0 ? needed : 0, entries, 100);
       if (m.rank() + 1 == ranks) found = static_cast<int>(mine);
     });
