@@ -151,10 +151,10 @@ void add_training(std::vector<words_row>& rows) {
                        }),
                   2 * 3 * (4 * 24) * 6});
   rows.push_back(
-      {"LeapGNN", "mini-batches, placement `home`", "remote rows x (F + 1), each with its id", 4,
+      {"LeapGNN", "mini-batches, placement `home`", "remote rows x F, their ids, P (P-1) counts", 4,
        sums(sampling::placement::home,
             [](const auto& e) { return e.phase == "features" && e.kind == operation::all_to_all; }),
-       3 * 24 * (10 + 1)});
+       3 * 24 * 10 + 3 * 24 + 4 * 3});
   o = {};
   o.model = "gcnii", o.hidden = {6}, o.layers = 8, o.epochs = 2;
   o.pipeline.stages = 4, o.pipeline.chunks = 4;
