@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/compiled.hpp"
 #include "../ranks/files.hpp"
 #include "../ranks/parts.hpp"
 #include "../ranks/precision.hpp"
