@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/core.h>
-#include <fstream>
 #include <utility>
 
 #include "../ranks/command_line.hpp"
