@@ -43,6 +43,7 @@ struct policy_choice {
   std::vector<policy_candidate> candidates;
   std::optional<bool> symmetric = {};  ///< training_options::symmetric, where that was found out
 
+  /// The candidate that was chosen. Local.
   const policy_candidate& chosen() const {
     return *std::ranges::find(candidates, true, &policy_candidate::chosen);
   }
@@ -72,8 +73,11 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
           p, shape, partition::same_policy(p, shape, from.policies), {}, false, exchange[0], stationary[0]};
       const bool along_row = p.sparse.rows.contains(axis::row) && shape.row > 1 && plain.same_as.empty();
       const bool along_col = p.sparse.cols.contains(axis::col) && shape.col > 1 && plain.same_as.empty();
-      for (const row_exchange rows : tries_exchanges&& along_row ? from.exchanges : exchange)
-        for (const auto kept : tries_stationaries&& along_col ? from.stationaries : stationary) {
+      const std::vector<row_exchange>& exchanges = tries_exchanges && along_row ? from.exchanges : exchange;
+      const std::vector<partita::stationary>& stationaries =
+          tries_stationaries && along_col ? from.stationaries : stationary;
+      for (const row_exchange rows : exchanges)
+        for (const auto kept : stationaries) {
           if (rows == row_exchange::cover && kept == partita::stationary::c) continue;
           policy_candidate& k = all.emplace_back(plain);
           k.exchange = rows;
