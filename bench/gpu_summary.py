@@ -3,11 +3,13 @@
 """Merges the output of scripts/gpu-check into one JSON file and a short table.
 
 PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, if present, spmm.json,
-epochs.json, epochs_nccl.json and peers.json."""
+epochs.json, epochs_nccl.json, peers.json and profile.csv, the counters of Nsight Compute by launch."""
 import argparse
+import csv
 import json
 import math
 import pathlib
+import re
 
 
 def lines(file):
@@ -68,10 +70,51 @@ def epoch_lines(epochs, peers):
                     "copies to host", "words", "as predicted"], rows)]
 
 
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1,
+         "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+
+
+def profiled(file):
+    """By kernel: launches and sums of its counters, the longest first."""
+    if not file.exists():
+        return []
+    read = csv.reader(line for line in file.read_text().splitlines() if line.startswith('"'))
+    head, units, kernels = next(read, None), next(read, None), {}
+    if not head or "Kernel Name" not in head:
+        return []
+    for cells in read:
+        values = {key: float(cell.replace(",", "")) * UNITS.get(unit, 1) for key, unit, cell in zip(head, units, cells)
+                  if "__" in key and re.fullmatch(r"[0-9.,]+", cell)}
+        name = re.sub(r"\w+::", "", cells[head.index("Kernel Name")])
+        k = kernels.setdefault(name, {"kernel": name, "launches": 0})
+        k["launches"] += 1
+        for key, value in values.items():
+            k[key] = k.get(key, 0) + value
+    for k in kernels.values():  # neither is a sum over launches
+        for key in [key for key in k if "pct" in key or key.startswith("launch__")]:
+            k[key] /= k["launches"]
+    return sorted(kernels.values(), key=lambda k: -k.get("gpu__time_duration.sum", 0))
+
+
+def profile_lines(kernels):
+    def cell(k, key, scale=1.0, digits=1):
+        return f"{scale * k[key]:.{digits}f}" if key in k else "-"
+
+    rows = [[f"`{k['kernel'][:100]}`", str(k["launches"]), cell(k, "gpu__time_duration.sum", 1e3, 3), cell(k, "dram__bytes.sum", 1e-6),
+             cell(k, "lts__t_sectors.sum", 32e-6), cell(k, "smsp__inst_executed.sum", 1e-6, 2),
+             cell(k, "sm__warps_active.avg.pct_of_peak_sustained_active"), cell(k, "launch__registers_per_thread", 1, 0)] for k in kernels[:24]]
+    return ["## Kernels of three steps each of products_gcn and products_gat, an eighth of the graph, by the card's counters", "",
+            "Sums over all launches under Nsight Compute, which runs each kernel alone and with cold caches.", "",
+            *table(["kernel", "launches", "ms", "DRAM MB", "L2 MB in sectors", "10^6 warp instructions", "% of warps active", "registers"], rows)]
+
+
 def main(folder, name, out_json, out_md):
     about = dict(lines(folder / "about.tsv"))
     steps = [dict(zip(["step", "state", "seconds", "note"], cells)) for cells in lines(folder / "steps.tsv")]
     parts = {key: part(folder, key) for key in ("spmm", "epochs", "epochs_nccl", "peers")}
+    kernels = profiled(folder / "profile.csv")
+    if kernels:
+        parts["profile"] = kernels
     pathlib.Path(out_json).write_text(json.dumps({"name": name, **about, "steps": steps, **parts}, indent=1) + "\n")
     text = [f"# {about.get('device', name)}", "",
             ", ".join(f"{key} {about[key]}" for key in ("driver", "capability", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
@@ -82,6 +125,8 @@ def main(folder, name, out_json, out_md):
         text += epoch_lines(parts["epochs"], parts["peers"])
     if parts["epochs_nccl"]:
         text += epoch_lines(parts["epochs_nccl"], None)
+    if kernels:
+        text += profile_lines(kernels)
     pathlib.Path(out_md).write_text("\n".join(text))
     print("\n".join(text))
 

@@ -18,6 +18,8 @@ import time
 CASES = {
     "products_gcn": (2449029, 123_700_000, 100, 47, "gcn", 128, 2),
     "products_sage": (2449029, 123_700_000, 100, 47, "sage", 128, 2),
+    "products_gat": (2449029, 123_700_000, 100, 47, "gat", 64, 2),
+    "reddit_gat": (232965, 114_800_000, 602, 41, "gat", 64, 2),
     "reddit_gcn_32": (232965, 114_800_000, 602, 41, "gcn", 100, 32),
 }
 DROPOUT = 0.5
@@ -90,15 +92,20 @@ def adjacency(keys, vertices, normalised):
 class Gat(torch.nn.Module):
     """HEADS heads side by side, one in the last layer; ELU between."""
 
-    def __init__(self, widths):
+    def __init__(self, widths, dropout=0.0, loops=True):
         super().__init__()
-        hidden = [GATConv(a, b // HEADS, heads=HEADS) for a, b in zip(widths, widths[1:-1])]
-        self.layers = torch.nn.ModuleList([*hidden, GATConv(widths[-2], widths[-1])])
+        options = {"dropout": dropout, "add_self_loops": loops}
+        hidden = [GATConv(a, b // HEADS, heads=HEADS, **options) for a, b in zip(widths, widths[1:-1])]
+        self.layers = torch.nn.ModuleList([*hidden, GATConv(widths[-2], widths[-1], **options)])
+        self.dropout = dropout
 
     def forward(self, x, edges):
         for layer in self.layers[:-1]:
-            x = torch.nn.functional.elu(layer(x, edges))
-        return self.layers[-1](x, edges)
+            x = torch.nn.functional.elu(layer(self.dropped(x), edges))
+        return self.layers[-1](self.dropped(x), edges)
+
+    def dropped(self, x):
+        return torch.nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
 
 
 class WithEdges(torch.nn.Module):
@@ -190,13 +197,17 @@ def measure(name, options):
     vertices, nonzeros = vertices // options.scale_down, nonzeros // options.scale_down
     torch.manual_seed(1)
     print(f"making {name} ...", file=sys.stderr)
-    a = adjacency(make_keys(vertices, nonzeros, options.graph == "rmat"), vertices, model == "gcn")
+    a = adjacency(make_keys(vertices, nonzeros, options.graph == "rmat"), vertices, model in ("gcn", "gat"))
+    entries = a.values().numel()
+    if model == "gat":  # whose layers take pairs of vertices; the loops are added once
+        a = torch.stack([a.col_indices(), torch.repeat_interleave(torch.arange(vertices, device="cuda"), a.crow_indices().diff())])
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     x = torch.rand(vertices, features, device="cuda")
     labels = torch.randint(classes, (vertices,), device="cuda")
     trains = torch.arange(vertices, device="cuda") % 3 == 0
-    network = Network(model, [features] + [hidden] * (layers - 1) + [classes]).cuda()
+    widths = [features] + [hidden] * (layers - 1) + [classes]
+    network = (Gat(widths, DROPOUT, loops=False) if model == "gat" else Network(model, widths)).cuda()
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     seconds = []
     for _ in range(WARM_UP + options.epochs):
@@ -205,7 +216,7 @@ def measure(name, options):
         loss = step(network, optimizer, x, a, labels, trains)
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begin)
-    return {"case": name, "vertices": vertices, "nonzeros": a.values().numel(), "epochs": options.epochs,
+    return {"case": name, "vertices": vertices, "nonzeros": entries, "epochs": options.epochs,
             "seconds_per_epoch": statistics.median(seconds[WARM_UP:]), "last_loss": loss.item(),
             "peak_bytes": torch.cuda.max_memory_allocated()}
 
