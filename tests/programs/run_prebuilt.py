@@ -32,7 +32,7 @@ def run(line):
     return code == 0
 
 
-with concurrent.futures.ThreadPoolExecutor(4) as pool:
+with concurrent.futures.ThreadPoolExecutor(max(4, (os.cpu_count() or 4) // 2)) as pool:
     results = [r for r in pool.map(run, (bundle / "tests.tsv").read_text().splitlines()) if r is not None]
 print(f"{len(results)} tests, {results.count(False)} failed")
 sys.exit(0 if results and all(results) else 1)
