@@ -70,6 +70,8 @@ def epoch_lines(epochs, peers):
                     "copies to host", "words", "as predicted"], rows)]
 
 
+COUNTERS = {"gpu__time_duration.sum", "dram__bytes.sum", "lts__t_sectors.sum", "smsp__inst_executed.sum",
+            "sm__warps_active.avg.pct_of_peak_sustained_active", "launch__registers_per_thread"}
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1,
          "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
 
@@ -84,7 +86,7 @@ def profiled(file):
         return []
     for cells in read:
         values = {key: float(cell.replace(",", "")) * UNITS.get(unit, 1) for key, unit, cell in zip(head, units, cells)
-                  if "__" in key and re.fullmatch(r"[0-9.,]+", cell)}
+                  if key in COUNTERS and re.fullmatch(r"[0-9.,]+", cell)}
         name = re.sub(r"\w+::", "", cells[head.index("Kernel Name")])
         k = kernels.setdefault(name, {"kernel": name, "launches": 0})
         k["launches"] += 1

@@ -94,8 +94,9 @@ void spmm_of_transposed_blocks() {
   check_spmm_transposed<T, Device>(sparse<T>(one_long, 900), 18, placing{0, 0});
 }
 
-template <class T, class Device>
-void spmm_with_everything_fused() {
+/// prepare(queue) is called before each product.
+template <class T, class Device, class Prepare>
+void spmm_with_everything_fused(const Prepare& prepare) {
   const sparse<T> a(301, 90);
   for (const local_index f : {1, 16, 33, 100}) {
     const block<T> x(90, f, 1, placing{}), y(301, f, 2, placing{});
@@ -113,10 +114,17 @@ void spmm_with_everything_fused() {
           };
           agree_with<Device>(
               y, law_tolerance<T>,
-              [&](auto& at, auto& r) { spmm_fused(at.queue, at(a), at(x), fusion(at(bias)), r.view()); },
+              [&](auto& at, auto& r) {
+                prepare(at.queue);
+                spmm_fused(at.queue, at(a), at(x), fusion(at(bias)), r.view());
+              },
               [&](auto& r) { reference::spmm_fused(a.view(), x.view(), fusion(bias.data()), r.view()); });
         }
   }
+}
+template <class T, class Device>
+void spmm_with_everything_fused() {
+  spmm_with_everything_fused<T, Device>([](const auto&) {});
 }
 
 }  // namespace test_support

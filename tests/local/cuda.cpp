@@ -47,4 +47,38 @@ TEST_CASE_TEMPLATE("cuda spmm: many rows, and blocks without rows, columns or wi
   spmm_of_many_rows_and_none<T, cuda_device>();
 }
 
+TEST_CASE("cuda spmm: a cache holds columns of large matrices, the whole of small ones, or too little") {
+  using partita::on_cuda::columns_of_pass;
+  using partita::on_cuda::device_cache;
+  const device_cache cache(std::size_t{50} << 20);
+  const auto f32 = [&](local_index rows, local_index cols) {
+    return columns_of_pass(cache, partita::matrix_view<const float>{nullptr, rows, cols, cols});
+  };
+  CHECK(f32(232965, 602) == 32);
+  CHECK(f32(100000, 128) == 96);
+  CHECK(f32(100000, 98) == 98);
+  CHECK(f32(2449029, 128) == 128);
+  CHECK(f32(0, 5) == 5);
+  CHECK(columns_of_pass(cache, partita::matrix_view<const double>{nullptr, 100000, 128, 128}) == 48);
+
+  const partita::device_queue<cuda_device> q;
+  q.extend(std::make_shared<device_cache>(std::size_t{7000}));
+  std::vector<std::pair<local_index, local_index>> passes;
+  for (const local_index f : {100, 47})
+    partita::on_cuda::for_columns(
+        q, partita::matrix_view<const float>{nullptr, 40, f, f},
+        [&](local_index first, local_index count) { passes.emplace_back(first, count); });
+  CHECK(passes ==
+        std::vector<std::pair<local_index, local_index>>{{0, 32}, {32, 32}, {64, 36}, {0, 32}, {32, 15}});
+}
+TEST_CASE_TEMPLATE("cuda spmm: columns in passes, everything fused", T, float, double) {
+  spmm_with_everything_fused<T, cuda_device>(
+      [](const auto& q) { q.extend(std::make_shared<partita::on_cuda::device_cache>(std::size_t{16000})); });
+}
+TEST_CASE("cuda folds share rows that have no entries") {
+  using partita::on_cuda::share_count;
+  CHECK(share_count({3200000, 0, nullptr}, 1) == 100000);
+  CHECK(share_count({3200000, 0, nullptr}, 32) == (1 << 21) / 32 + 1);
+}
+
 }  // namespace test_local_cuda

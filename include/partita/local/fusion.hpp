@@ -16,8 +16,11 @@ struct block_dropout {
   constexpr T operator()(local_index i, local_index j, T x) const {
     return of_matrix(first_row + i, first_col + j, x);
   }
-  /// Of the rows of the block from this one on.
+  /// Of the rows, or columns, of the block from this one on.
   constexpr block_dropout from_row(local_index row) const { return {of_matrix, first_row + row, first_col}; }
+  constexpr block_dropout from_column(local_index col) const {
+    return {of_matrix, first_row, first_col + col};
+  }
 };
 
 /// y(i, j) = drop(act(alpha sum_e v(e) x(col(e), j) + beta y(i, j) + bias[j])) over the entries e of row i,
@@ -35,9 +38,12 @@ struct spmm_epilogue {
   constexpr bool has_activation() const { return bias != nullptr || relu || drop.drops(); }
   /// Of a product that is not the last one added to y.
   constexpr spmm_epilogue without_activation() const { return {alpha, beta}; }
-  /// Of the rows of y from this one on.
+  /// Of the rows, or columns, of y from this one on.
   constexpr spmm_epilogue from_row(local_index row) const {
     return {alpha, beta, bias, relu, drop.from_row(row)};
+  }
+  constexpr spmm_epilogue from_column(local_index col) const {
+    return {alpha, beta, bias == nullptr ? nullptr : bias + col, relu, drop.from_column(col)};
   }
 
   /// y(i, j) from the row sum and the old y(i, j).

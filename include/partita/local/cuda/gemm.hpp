@@ -30,12 +30,15 @@ struct gemm_finish {
   local::block_dropout<T> drop = {};
 
   constexpr void operator()(local_index i, local_index j, T sum) const {
+    c(i, j) = finished(i, j, sum, beta == 0 ? T{0} : c(i, j));
+  }
+  constexpr T finished(local_index i, local_index j, T sum, T old) const {
     T value = alpha * sum;
-    if (beta != 0) value += beta * c(i, j);
+    if (beta != 0) value += beta * old;
     if (epilogue.bias != nullptr) value += epilogue.bias[j];
     const bool cut = (epilogue.relu && !(value > 0)) || (factor.data != nullptr && !(factor(i, j) > 0));
     if (cut) value = 0;
-    c(i, j) = drop.drops() ? drop(i, j, value) : value;
+    return drop.drops() ? drop(i, j, value) : value;
   }
 };
 
@@ -104,19 +107,38 @@ struct add_gemm_parts {
   }
 };
 
-/// Applies the epilogue to zero sums, or to sums already in c.
-template <class T>
+/// Applies the epilogue to zero sums, or to sums already in c, `Width` columns a thread.
+template <int Width, class T>
 struct finish_alone {
   gemm_finish<T> finish;
   bool in_place;
 
   constexpr void operator()(std::int64_t thread) const {
-    const cell at = cell_of(thread, finish.c.cols);
-    finish(at.row, at.col, in_place ? finish.c(at.row, at.col) : T{0});
+    const cell at = cell_of(thread, finish.c.cols / Width);
+    const local_index j = at.col * Width;
+    T* const to = finish.c.row_data(at.row) + j;
+    const bool reads = in_place || finish.beta != 0;
+    pack_of<T, Width> values = reads ? load<Width>(to) : pack_of<T, Width>{};
+    for (int c = 0; c < Width; ++c) {
+      const T old = values.at[c];
+      values.at[c] = finish.finished(at.row, j + c, in_place ? old : T{0}, old);
+    }
+    store(values, to);
   }
 };
 
 namespace gemm_detail {
+
+template <class T>
+void finish_all(const device_queue<cuda_device>& q, const gemm_finish<T>& finish, bool in_place) {
+  with_width<widest<T>>(
+      finish.c.cols,
+      [&]<int width>(std::integral_constant<int, width>) {
+        on_cuda::launch(q, std::int64_t{finish.c.rows} * (finish.c.cols / width),
+                        finish_alone<width, T>{finish, in_place});
+      },
+      finish.c);
+}
 
 template <bool Ta, bool Tb, class T>
 void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
@@ -155,14 +177,13 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
       made({});
     }
     if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr || finish.drop.drops())
-      on_cuda::launch(q, std::int64_t{m} * n,
-                      finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor, finish.drop}, true});
+      finish_all<T>(q, {T{1}, T{0}, rest, c, finish.factor, finish.drop}, true);
     return true;
   }
   if (finish.epilogue.column_sums != nullptr) return false;
   if (m == 0 || n == 0) return true;
   if (!multiplies)
-    on_cuda::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
+    finish_all(q, finish, false);
   else if (ta)
     tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
   else

@@ -245,12 +245,14 @@ struct fold_memory {
   buffer<std::byte, cuda_device> bytes;
 };
 
-/// Number of shares for `packs` packs of columns.
+/// Number of shares for `packs` packs of columns. A row of at most `cols` entries is as much work as these
+/// and its end: rows without any are shared, too.
 inline std::int64_t share_count(const pattern_rows& a, local_index packs) {
   constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_share = 32;
   const std::int64_t most =
       std::min<std::int64_t>(std::max<std::int64_t>(a.rows, enough), most_threads / packs + 1);
-  return std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_share, 1, most);
+  return std::clamp<std::int64_t>(std::int64_t{a.rows} * (std::int64_t{a.cols} + 1) / cells_of_share, 1,
+                                  most);
 }
 
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from

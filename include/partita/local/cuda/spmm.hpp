@@ -2,10 +2,12 @@
 #pragma once
 /// Sparse-dense product. Each thread accumulates 16 bytes of columns in registers over a share of entries;
 /// neighbouring threads handle neighbouring columns of the same share, so that loads of rows of x are
-/// coalesced.
+/// coalesced. Where x is larger than the cache and some of its columns are not, these are multiplied by
+/// themselves, one pass after the other.
 
 #include <type_traits>
 
+#include "partita/local/cuda/column_passes.hpp"
 #include "partita/local/cuda/row_product.hpp"
 #include "partita/local/fusion.hpp"
 #include "partita/local/shapes.hpp"
@@ -16,9 +18,8 @@ namespace partita::on_cuda {
 namespace spmm_detail {
 
 template <class T>
-void multiply(const char* name, const device_queue<cuda_device>& q, const local::csr_view<T>& a,
-              const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_product(name, a, x, y, "a x");
+void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const T>& x,
+          const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   using weights = stored_values<T>;
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
   with_width<widest<T>>(
@@ -28,6 +29,15 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
                   row_product<T, pack_width, weights>{a.columns, values, table_of(x), fusion, y});
       },
       x, y);
+}
+
+template <class T>
+void multiply(const char* name, const device_queue<cuda_device>& q, const local::csr_view<T>& a,
+              const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
+  local::require_product(name, a, x, y, "a x");
+  for_columns(q, x, [&](local_index first, local_index count) {
+    pass(q, a, x.block(0, first, x.rows, count), fusion.from_column(first), y.block(0, first, y.rows, count));
+  });
 }
 
 }  // namespace spmm_detail
