@@ -37,6 +37,7 @@ struct bench_case {
   int layers;
   std::string policy = "row_1d";
   int ranks = 1;
+  bool tf32 = false;
 };
 
 std::vector<bench_case> every_case(int most_ranks) {
@@ -47,6 +48,7 @@ std::vector<bench_case> every_case(int most_ranks) {
                                    {"products_sage_max", products, 100, 47, "sage_max", 128, 2},
                                    {"products_gat", products, 100, 47, "gat", 8, 2},
                                    {"reddit_gat", reddit, 602, 41, "gat", 8, 2}};
+  cases.push_back({"products_gcn_tf32", products, 100, 47, "gcn", 128, 2, "row_1d", 1, true});
   for (const std::string policy : {"row_1d", "feature_column"})
     for (const int ranks : {1, most_ranks})
       cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
@@ -110,7 +112,7 @@ constexpr int warm_up = 2;
 figures train(const communicator& world, const bench_case& c, const io::dataset& data,
               const std::string& comm, bool rmat, int epochs) {
   const policy& p = find_policy(c.policy);
-  const device_queue<cuda_device> queue = cuda_queue(world, comm);
+  const device_queue<cuda_device> queue = cuda_queue(world, comm, c.tf32);
   const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
   const nn::training_options options = options_of(c);
@@ -167,7 +169,9 @@ bench::json in_json(const bench_case& c, const figures& f, int epochs) {
           {"nonzeros", f.nonzeros},
           {"policy", c.policy},
           {"ranks", c.ranks},
-          {"dense_products", f.own_dense ? "own kernels" : "cuBLASLt"},
+          {"dense_products", f.own_dense ? "own kernels"
+                             : c.tf32    ? "cuBLASLt, TF32"
+                                         : "cuBLASLt"},
           {"sparse_products", f.own_sparse ? "own kernels" : "the faster of cuSPARSE and own kernels"},
           {"epochs", epochs},
           {"seconds_per_epoch", f.seconds},

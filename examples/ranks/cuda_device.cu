@@ -21,10 +21,13 @@
 
 namespace {
 
-partita::on_cuda::cuda_libraries vendor_libraries() {
+partita::on_cuda::cuda_libraries vendor_libraries([[maybe_unused]] bool tf32) {
   partita::on_cuda::cuda_libraries libraries;
 #ifdef PARTITA_WITH_CUBLAS
-  libraries = partita::cublas_gemm(libraries);
+  libraries =
+      partita::cublas_gemm(libraries, tf32 ? partita::f32_products::tf32 : partita::f32_products::exact);
+#else
+  if (tf32) throw partita::error("this program was built without cuBLASLt, which multiplies by TF32");
 #endif
 #ifdef PARTITA_WITH_CUSPARSE
   libraries = partita::cusparse_spmm(libraries);
@@ -35,7 +38,7 @@ partita::on_cuda::cuda_libraries vendor_libraries() {
 }  // namespace
 
 partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
-                                                       const std::string& comm) {
+                                                       const std::string& comm, bool tf32) {
   int devices = 0;
   partita::on_cuda::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const std::vector<int> here = comm == "threads" ? std::vector{world.rank()} : ranks_on_machine(world);
@@ -45,7 +48,7 @@ partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicat
                          " on this machine");
   }
   const auto place = static_cast<int>(std::ranges::find(here, world.rank()) - here.begin());
-  return partita::device_queue<partita::cuda_device>(place % devices, vendor_libraries());
+  return partita::device_queue<partita::cuda_device>(place % devices, vendor_libraries(tf32));
 }
 
 partita::communicator cuda_world(const partita::communicator& world,

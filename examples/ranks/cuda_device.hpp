@@ -10,10 +10,11 @@
 #include "partita/memory/far_forecast.hpp"
 
 /// The queue of this rank, with the vendor's libraries that this program was built with: ranks that are
-/// threads share the first device, otherwise those of one machine take its devices in turn. Every rank must
-/// call. Throws device_error when there is none.
+/// threads share the first device, otherwise those of one machine take its devices in turn. `tf32`: how dense
+/// products multiply float. Every rank must call. Throws device_error when there is none, and error for TF32
+/// when this program was built without cuBLASLt.
 partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
-                                                       const std::string& comm);
+                                                       const std::string& comm, bool tf32 = false);
 
 /// The same ranks over NCCL, with the limit of a wait if there is one, when `comm` is nccl. Every rank must
 /// call. Throws error when this program was built without it.

@@ -242,7 +242,9 @@ command parse_command(int argc, char** argv, const command_line& of) {
   app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
       ->option_text(preset_names("|"));
   add_fields(app, "Training", group::training, c);
-  words(app.add_option("--precision", c.precision, "floating-point type"), {"f32", "f64"})
+  words(app.add_option("--precision", c.precision,
+                       "floating-point type; tf32: f32, but for factors of dense products on a CUDA device"),
+        {"f32", "f64", "tf32"})
       ->capture_default_str();
   add_fields(app, "Features", group::features, c);
   add_fields(app, "Links", group::links, c);

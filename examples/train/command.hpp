@@ -59,6 +59,7 @@ struct command {
   std::string mpi_collectives = "messages";               ///< messages or native
   std::string device = "cpu";
   std::string precision = "f32";
+  bool tf32 = false;                               ///< dense products of f32 on a CUDA device
   std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have
   std::string far;                                 ///< folder, or pinned, of other buffers; empty: of none
   std::shared_ptr<partita::far_store> far_store;   ///< of this process, if it is a folder

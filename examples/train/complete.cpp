@@ -197,6 +197,14 @@ void require_products(const command& c) {
             "--row-encoding is for needed rows: not with --exchange full");
 }
 
+/// Takes --precision tf32 apart: a type, and how a device multiplies it.
+void take_precision(command& c) {
+  if (c.precision != "tf32") return;
+  refuse_if(c.device != "cuda", "--precision tf32 needs --device cuda: only there are such products");
+  c.precision = "f32";
+  c.tf32 = true;
+}
+
 /// Throws usage_error for a --far that has no budget, or is for something else.
 void require_far(const CLI::App& app, const command& c) {
   if (app.count("--far") == 0) return;
@@ -263,6 +271,7 @@ void require_blocks_fit(const nn::training_options& t) {
 }  // namespace
 
 void complete(const CLI::App& app, command& c) {
+  take_precision(c);
   complete_links(app, c);
   require_use(app, c.training);
   require_blocks_fit(c.training);

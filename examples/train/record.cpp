@@ -233,7 +233,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::model, t);
   add_fields(j, group::training, t);
   if (!c.init.empty()) j["init"] = whole_path(c.init);
-  j["precision"] = c.precision;
+  j["precision"] = c.tf32 ? "tf32" : c.precision;
   for (const group each : {group::features, group::links, group::batches, group::stages})
     add_fields(j, each, t);
   j["policy"] = run.how.policy;

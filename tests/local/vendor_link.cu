@@ -168,6 +168,29 @@ TEST_CASE_TEMPLATE("cublas gemm agrees with the reference and repeats its bits",
                       options % 3 == 0 ? T{0} : T(0.5));
 }
 
+TEST_CASE("cublas gemm by TF32 is off by rounded factors, and by no more") {
+  const device_queue q(0, partita::cublas_gemm({}, partita::f32_products::tf32));
+  const int m = 64 * large, n = 48 * large, k = 96 * large;
+  const auto a = random_numbers<float>(area(m, k), 1), b = random_numbers<float>(area(k, n), 2);
+  const on_device<float> on_a(q, a), on_b(q, b), on_c(q, std::vector<float>(area(m, n)));
+  REQUIRE(partita::on_cuda::libraries_of(q).gemm<float>()(q, false, false, m, n, k, 1.0F, on_a.data(), k,
+                                                          on_b.data(), n, 0.0F, on_c.data(), n, {}));
+  const std::vector<float> c = on_c.read();
+  double worst = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0, magnitude = 0;
+      for (int p = 0; p < k; ++p) {
+        const double product = double(a[area(i, k) + p]) * b[area(p, n) + j];
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      worst = std::max(worst, std::abs(c[area(i, n) + j] - sum) / magnitude);
+    }
+  CHECK(worst < 0x1p-9);
+  CHECK(worst > 0x1p-17);  // which sums in f32 of exact products do not reach
+}
+
 TEST_CASE_TEMPLATE("the gradient of a weight: a long inner dimension", T, float, double) {
   const device_queue q(0, partita::cublas_gemm());
   check_gemm<T>(q, {33, 17, 10003 * large, true, false, false, false, 0}, T{0});

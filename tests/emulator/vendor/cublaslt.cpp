@@ -6,6 +6,9 @@
 // What this cannot show: speed; which algorithms, epilogues and alignments the real library has; that its
 // results repeat; its rounding.
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <cublasLt.h>
 
@@ -73,8 +76,9 @@ bool is_valid(const product& p, const layout& a, const layout& b, const layout& 
     if (l->type != p.scale || l->rows == 0 || l->cols == 0 || l->leading < static_cast<std::int64_t>(l->rows))
       return false;
   const operand_shape left = shape_of(a, p.transpose_a), right = shape_of(b, p.transpose_b);
-  return (p.compute == CUBLAS_COMPUTE_32F) == (p.scale == CUDA_R_32F) && left.rows == d.rows &&
-         right.cols == d.cols && left.cols == right.rows;
+  const bool single = p.compute == CUBLAS_COMPUTE_32F || p.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  return single == (p.scale == CUDA_R_32F) && left.rows == d.rows && right.cols == d.cols &&
+         left.cols == right.rows;
 }
 
 /// Whether the epilogue reads or writes a line of as many elements as D has rows.
@@ -107,6 +111,16 @@ struct column_major_product {
     if (operation == CUBLAS_OP_T) std::swap(i, j);
     return data[i + j * static_cast<std::uint64_t>(l.leading)];
   }
+  /// A factor as it is multiplied: for TF32, to the nearest number with 10 bits behind the point.
+  T factor(T x) const {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (p.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || !std::isfinite(x)) return x;
+      const auto bits = std::bit_cast<std::uint32_t>(x);
+      return std::bit_cast<T>((bits + 0xFFFU + (bits >> 13 & 1U)) & ~0x1FFFU);
+    } else {
+      return x;
+    }
+  }
   template <class U>
   static void reach(U*& data, const layout& l) {
     machine& m = machine::instance();
@@ -138,8 +152,8 @@ struct column_major_product {
       for (std::uint64_t e = 0; e < elements; ++e) {
         T sum = 0;
         for (std::uint64_t k = part * inner / chosen.splits; k < (part + 1) * inner / chosen.splits; ++k)
-          sum += at(a, a_layout, p.transpose_a, e % d_layout.rows, k) *
-                 at(b, b_layout, p.transpose_b, k, e / d_layout.rows);
+          sum += factor(at(a, a_layout, p.transpose_a, e % d_layout.rows, k)) *
+                 factor(at(b, b_layout, p.transpose_b, k, e / d_layout.rows));
         workspace[part * elements + e] = sum;
       }
     for (std::uint64_t e = 0; e < elements; ++e) store(e, elements, line);

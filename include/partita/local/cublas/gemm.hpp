@@ -10,7 +10,8 @@
 /// (BGRADA).
 ///
 /// Results are bitwise reproducible on the same device model: split-K is allowed only with partial sums
-/// stored in the workspace and added in a separate step. Single precision never uses TF32.
+/// stored in the workspace and added in a separate step. Single precision uses TF32 only where
+/// `f32_products::tf32` asks for it.
 
 #include <algorithm>
 #include <array>
@@ -25,15 +26,22 @@
 
 namespace partita {
 
+/// How dense products multiply float: as it is, or on tensor cores with both factors rounded to TF32, which
+/// keeps 10 of 23 bits of the significand: |error of c(i, j)| <= 2^-9 sum_k |a(i, k) b(k, j)|. Sums are in
+/// float either way.
+enum class f32_products { exact, tf32 };
+
 namespace cublas {
 
 /// Key for algorithm selection. Alignments are the largest power of two, up to 256, dividing the address.
 struct matmul_shape {
-  bool single_precision, transpose_a, transpose_b;
+  cublasComputeType_t compute;
+  bool transpose_a, transpose_b;
   int m, n, k, lda, ldb, ldc;
   std::uint32_t alignment_a = 0, alignment_b = 0, alignment_c = 0, alignment_line = 0;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 
+  bool single_precision() const { return compute != CUBLAS_COMPUTE_64F; }
   friend auto operator<=>(const matmul_shape&, const matmul_shape&) = default;
 };
 
@@ -42,7 +50,10 @@ inline std::string to_string(const matmul_shape& p) {
     return std::to_string(rows) + " x " + std::to_string(cols) + (transpose ? " transposed" : "") +
            " with stride " + std::to_string(leading);
   };
-  return std::string(p.single_precision ? "f32" : "f64") + ", a " +
+  const char* const numbers = !p.single_precision()             ? "f64"
+                              : p.compute == CUBLAS_COMPUTE_32F ? "f32"
+                                                                : "f32 by TF32";
+  return std::string(numbers) + ", a " +
          operand(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.transpose_a, p.lda) + ", b " +
          operand(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.transpose_b, p.ldb) + ", c " +
          operand(p.m, p.n, false, p.ldc) + ", epilogue " + std::to_string(p.epilogue);
@@ -67,10 +78,8 @@ class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
   matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) {
-    const cudaDataType_t type = p.single_precision ? CUDA_R_32F : CUDA_R_64F;
-    check(
-        cublasLtMatmulDescInit(&product_, p.single_precision ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type),
-        "cublasLtMatmulDescInit", p);
+    const cudaDataType_t type = p.single_precision() ? CUDA_R_32F : CUDA_R_64F;
+    check(cublasLtMatmulDescInit(&product_, p.compute, type), "cublasLtMatmulDescInit", p);
     describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p);
     describe(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p);
     describe(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue, p);
@@ -219,11 +228,14 @@ cublasLtEpilogue_t kind_of(const on_cuda::vendor_epilogue<T>& epilogue) {
 }
 
 /// A gemm_function: c = alpha op(a) op(b) + beta c, followed by the epilogue. m, n and k must be positive.
-template <class T>
+template <class T, f32_products Products>
 bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k,
               T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
               on_cuda::vendor_epilogue<T> epilogue) {
-  matmul_shape problem{sizeof(T) == sizeof(float), transpose_a, transpose_b, m, n, k, lda, ldb, ldc};
+  constexpr cublasComputeType_t compute = sizeof(T) != sizeof(float)        ? CUBLAS_COMPUTE_64F
+                                          : Products == f32_products::exact ? CUBLAS_COMPUTE_32F
+                                                                            : CUBLAS_COMPUTE_32F_FAST_TF32;
+  matmul_shape problem{compute, transpose_a, transpose_b, m, n, k, lda, ldb, ldc};
   problem.alignment_a = alignment_of(a);
   problem.alignment_b = alignment_of(b);
   problem.alignment_c = alignment_of(c);
@@ -236,9 +248,11 @@ bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpo
 
 /// Adds the cuBLASLt products to `libraries`, for a device_queue<cuda_device>. The products throw
 /// device_error naming the call and the shapes. Source: the cuBLAS library, "cublasLtMatmul".
-inline on_cuda::cuda_libraries cublas_gemm(on_cuda::cuda_libraries libraries = {}) {
-  libraries.gemm_f32 = cublas::multiply<float>;
-  libraries.gemm_f64 = cublas::multiply<double>;
+inline on_cuda::cuda_libraries cublas_gemm(on_cuda::cuda_libraries libraries = {},
+                                           f32_products products = f32_products::exact) {
+  libraries.gemm_f32 = products == f32_products::exact ? cublas::multiply<float, f32_products::exact>
+                                                       : cublas::multiply<float, f32_products::tf32>;
+  libraries.gemm_f64 = cublas::multiply<double, f32_products::exact>;
   libraries.prepare_gemm = [](const device_queue<cuda_device>& q) { q.resource<cublas::context>(); };
   return libraries;
 }
