@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a CUDA device: training as on the host, and what it costs.
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
@@ -68,4 +69,24 @@ TEST_CASE("a steady step of training on a device allocates nothing and waits for
       });
     });
   CHECK(emulator::count().device_synchronisations == 0);
+}
+
+TEST_CASE("an iteration of mini-batches on a device waits for nothing but its loss") {
+  const io::dataset d = directed_graph();
+  const auto iterations = static_cast<std::uint64_t>(std::ranges::count(d.split, std::uint8_t{1}) + 3) / 4;
+  on_threads(1, [&](const communicator& world) {
+    for (const char* model : {"gcn", "sage", "gat"}) {
+      const mesh<cuda_device> m = cuda_mesh(world, {1, 1, 1}, device_queue<cuda_device>());
+      nn::training_options o = options_of(model);
+      o.mini_batch.batch = 4;
+      o.mini_batch.fanouts = {3, 3};
+      nn::mini_batch_trainer<double, cuda_device> training(m, d, o, row_1d);
+      for (int e = 1; e < 4; ++e) training.epoch(e);
+      const emulator::counters before = emulator::count();
+      training.epoch(4);
+      CAPTURE(model);
+      const std::uint64_t of_scores = 6;  // three, the clock, and whether parameters are finite
+      CHECK((emulator::count() - before).stream_synchronisations == iterations + of_scores);
+    }
+  });
 }

@@ -25,6 +25,8 @@ struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
   buffer<T, Device> values;               ///< (values_size()); empty for a pattern
   csr_arrays<T> viewed;                   ///< used instead of both when its offsets are set
+  /// The structure in host memory where it is kept; small blocks that plans are made for once and again.
+  std::shared_ptr<const std::vector<local_index>> kept_structure;
 
   csr_tiles() = default;
   /// Tiles of this shape, one part each, with these needed rows and without entries: plans can be made with
@@ -65,6 +67,7 @@ struct csr_tiles : tile_shape {
   /// The structure in host memory. Synchronises with the device.
   entry_lists entries(const device_queue<Device>& q) const {
     if (is_counted_) throw error("the entries of a sparse block were counted, but not distributed");
+    if (kept_structure != nullptr) return {*this, *kept_structure};
     std::vector<local_index> found(structure_size(), 0);
     const std::span<local_index> all(found);
     if (viewed.offsets.empty()) {
@@ -267,21 +270,25 @@ csr_tiles<T, Device> view_csr_tiles(const device_queue<Device>& q, local_index r
   return result;
 }
 
-/// A pattern (no values) of one tile of width `cols`, from row offsets and columns, ascending in each row; in
-/// parts of at most `most` entries. Throws shape_error as make_csr_tiles does.
+/// One tile of width `cols`, from row offsets, columns, ascending in each row, and values in host memory, or
+/// a pattern if there are none; in parts of at most `most` entries. Its structure stays in host memory, too,
+/// if `keeps` says so. Throws shape_error as make_csr_tiles does.
 template <class T, class Device>
-csr_tiles<T, Device> make_pattern(const device_queue<Device>& q, interval rows,
-                                  const std::vector<std::size_t>& begins,
-                                  std::span<const local_index> columns, local_index cols,
-                                  std::size_t most = base::max_tile_entries) {
-  csr_tiles<T, Device> pattern;
-  pattern.rows = base::to_local(rows.size(), "the number of rows of a pattern");
-  pattern.widths = {cols};
-  std::vector<local_index> structure = count_offsets(pattern, begins, most, rows.begin);
+csr_tiles<T, Device> make_tile(const device_queue<Device>& q, interval rows,
+                               const std::vector<std::size_t>& begins, std::span<const local_index> columns,
+                               local_index cols, std::span<const T> values = {},
+                               std::size_t most = base::max_tile_entries, bool keeps = false) {
+  csr_tiles<T, Device> tile;
+  tile.rows = base::to_local(rows.size(), "the number of rows of a tile");
+  tile.widths = {cols};
+  std::vector<local_index> structure = count_offsets(tile, begins, most, rows.begin);
   structure.insert(structure.end(), columns.begin(), columns.end());
-  pattern.structure = buffer<local_index, Device>(q, structure.size());
-  copy(q, std::span<const local_index>(structure), pattern.structure.span());
-  return pattern;
+  tile.structure = buffer<local_index, Device>(q, structure.size());
+  copy(q, std::span<const local_index>(structure), tile.structure.span());
+  tile.values = buffer<T, Device>(q, values.size());
+  copy(q, values, tile.values.span());
+  if (keeps) tile.kept_structure = std::make_shared<const std::vector<local_index>>(std::move(structure));
+  return tile;
 }
 
 }  // namespace partita::local

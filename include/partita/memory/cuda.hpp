@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/memory/cuda_staging.hpp"
 #include "partita/memory/cuda_stream.hpp"
 
 /// Device tag, and the kernels found by ADL on its queues.
@@ -120,16 +121,45 @@ class device_queue<cuda_device> {
   std::shared_ptr<state> state_;
 };
 
-/// Copies between host and device, or within the device, and waits for completion. Synchronises first: a
-/// pageable cudaMemcpyAsync may block inside the driver, where the watchers cannot run.
+namespace on_cuda {
+
+/// The staging memory of a queue.
+struct queue_staging {
+  explicit queue_staging(const device_queue<cuda_device>& q) : ring(q.owner()) {}
+
+  staging_ring ring;
+};
+
+inline cudaMemoryType kind_of_memory(const void* at) {
+  cudaPointerAttributes found{};
+  check_cuda(cudaPointerGetAttributes(&found, at), "cudaPointerGetAttributes");
+  return found.type;
+}
+
+}  // namespace on_cuda
+
+/// Copies between host and device, or within the device. In the order of the queue where `to` is on the
+/// device and `from` is there, too, or pageable, and may then change at once; otherwise waits for completion.
+/// A pageable cudaMemcpyAsync may block inside the driver, where the watchers cannot run: it is not used
+/// before the queue is done.
 template <class T>
 void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
-  q.synchronize();
-  if (!from.empty())
-    on_cuda::check_cuda(
-        cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),
-        "cudaMemcpyAsync");
-  q.synchronize();
+  if (from.empty()) return;
+  const cudaMemoryType source = on_cuda::kind_of_memory(from.data()),
+                       target = on_cuda::kind_of_memory(to.data());
+  const bool from_device = source == cudaMemoryTypeDevice, to_device = target == cudaMemoryTypeDevice;
+  auto& ring = q.resource<on_cuda::queue_staging>().ring;
+  const auto wait = [&](const auto&... event) { q.synchronize(event...); };
+  if (to_device && source == cudaMemoryTypeUnregistered)
+    return ring.upload(from.data(), to.data(), from.size_bytes(), wait);
+  if (from_device && target == cudaMemoryTypeUnregistered && from.size_bytes() <= ring.half_bytes)
+    return ring.download(from.data(), to.data(), from.size_bytes(), wait);
+  const bool within = from_device && to_device;
+  if (!within) q.synchronize();
+  on_cuda::check_cuda(
+      cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),
+      "cudaMemcpyAsync");
+  if (!within) q.synchronize();
 }
 
 namespace on_cuda {

@@ -14,22 +14,15 @@ namespace partita::sampling {
 
 namespace detail {
 
-/// A block in the memory of a device.
+/// A block in the memory of a device, of which plans for edges need the structure on the host as well.
 template <class T, class Device>
-struct stored_block {
-  buffer<local_index, Device> offsets, columns;
-  buffer<T, Device> values;
-
-  stored_block(const device_queue<Device>& q, const block<T>& b)
-      : offsets(q, b.offsets.size()), columns(q, b.columns.size()), values(q, b.values.size()) {
-    copy(q, std::span<const local_index>(b.offsets), offsets.span());
-    copy(q, std::span<const local_index>(b.columns), columns.span());
-    copy(q, std::span<const T>(b.values), values.span());
-  }
-  static local::csr_arrays<T> arrays(std::shared_ptr<const stored_block> b) {
-    return {b->offsets.span(), b->columns.span(), b->values.span(), b};
-  }
-};
+std::shared_ptr<local::csr_tiles<T, Device>> stored(const mesh<Device>& alone, const block<T>& b) {
+  const bool elsewhere = static_cast<bool>(device_memory_of(alone.queue()));
+  return std::make_shared<local::csr_tiles<T, Device>>(local::make_tile<T>(
+      alone.queue(), interval{0, b.rows}, std::vector<std::size_t>(b.offsets.begin(), b.offsets.end()),
+      std::span<const local_index>(b.columns), b.cols, std::span<const T>(b.values), alone.tile_entries(),
+      elsewhere));
+}
 
 }  // namespace detail
 
@@ -71,14 +64,10 @@ block<T> apart(block<T> b, local_index relations) {
 template <class T, class Device>
 sparse<T, dynamic_layout, Device> block_operator(const mesh<Device>& alone, const block<T>& b,
                                                  bool stores_transpose) {
-  using stored = detail::stored_block<T, Device>;
   const auto cut = [&](local_index n) { return blocking::even(n, alone.shape(), nesting::rows); };
-  local::csr_arrays<T> transpose;
-  if (stores_transpose)
-    transpose = stored::arrays(std::make_shared<const stored>(alone.queue(), transposed_block(b)));
-  return sparse<T, dynamic_layout, Device>::view(
-      alone, row_1d.sparse, row_1d.dense, cut(b.rows), cut(b.cols),
-      stored::arrays(std::make_shared<const stored>(alone.queue(), b)), std::move(transpose));
+  return sparse<T, dynamic_layout, Device>(
+      alone, row_1d.sparse, row_1d.dense, cut(b.rows), cut(b.cols), detail::stored<T>(alone, b),
+      stores_transpose ? detail::stored<T>(alone, transposed_block(b)) : nullptr);
 }
 
 }  // namespace partita::sampling
