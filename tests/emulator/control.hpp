@@ -50,9 +50,32 @@ void set_patience(int seconds);
 /// What launches of one kernel have cost so far.
 struct kernel_cost {
   std::uint64_t launches = 0, threads = 0, instructions = 0, warp_instructions = 0;
+  /// Sectors of 32 bytes that instructions of warps touch, and how many different ones a launch does.
+  std::uint64_t load_sectors = 0, store_sectors = 0, distinct_sectors = 0;
+  std::uint64_t loads = 0, wide_loads = 0;  ///< of warps; wide ones have 16 bytes for each thread
+
+  kernel_cost& operator+=(const kernel_cost& o) {
+    return combine(o, [](auto& a, auto b) { a += b; });
+  }
+  kernel_cost& operator-=(const kernel_cost& o) {
+    return combine(o, [](auto& a, auto b) { a -= b; });
+  }
+
+ private:
+  template <class F>
+  kernel_cost& combine(const kernel_cost& o, F f) {
+    for (const auto member :
+         {&kernel_cost::launches, &kernel_cost::threads, &kernel_cost::instructions,
+          &kernel_cost::warp_instructions, &kernel_cost::load_sectors, &kernel_cost::store_sectors,
+          &kernel_cost::distinct_sectors, &kernel_cost::loads, &kernel_cost::wide_loads})
+      f(this->*member, o.*member);
+    return *this;
+  }
 };
 /// By the kernel's demangled name.
 std::map<std::string, kernel_cost> kernel_costs();
+/// Whether launches from now on count sectors and loads, too: slower.
+void look_at_sectors(bool on);
 
 /// Lets the host touch device memory while it lives: for tests that look into it.
 class opened_arena {

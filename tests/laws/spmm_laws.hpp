@@ -34,6 +34,28 @@ void spmm_of_every_width() {
     check_spmm<T, Device>(sparse<T>(23, 19), f, {});
 }
 
+/// A device may copy rows of x to where they are aligned, if it knows that they are read often.
+template <class T, class Device>
+void spmm_of_known_entries() {
+  for (const local_index f : {1, 2, 3, 5, 6, 7, 8, 41, 47, 130})
+    for (const placing p : some_placings) {
+      const sparse<T> a(60, 9, static_cast<std::size_t>(f % 3));
+      block<T> x(9, f, 1, p), y(60, f, 2, placing{p.gap, p.lead});
+      for (const T beta : {T{0}, T(-0.75)}) {
+        if (beta == 0) y.poison();
+        agree_with<Device>(
+            y, law_tolerance<T>,
+            [&](auto& at, auto& r) {
+              auto known = at(a);
+              known.entries = a.end() - a.offsets.front();
+              spmm(at.queue, known, at(x), beta, r.view());
+            },
+            [&](auto& r) { reference::spmm(a.view(), x.view(), beta, r.view()); });
+        y = block<T>(60, f, 2, placing{p.gap, p.lead});
+      }
+    }
+}
+
 template <class T, class Device>
 void spmm_of_many_rows_and_none() {
   for (const local_index f : {0, 1, 7, 32, 47, 130}) {

@@ -8,6 +8,9 @@ namespace test_local_cuda {
 using namespace test_support;
 
 TEST_CASE_TEMPLATE("cuda spmm: every width", T, float, double) { spmm_of_every_width<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda spmm: entries that are known", T, float, double) {
+  spmm_of_known_entries<T, cuda_device>();
+}
 TEST_CASE_TEMPLATE("cuda spmm: any alignment", T, float, double) { spmm_at_any_alignment<T, cuda_device>(); }
 TEST_CASE_TEMPLATE("cuda spmm: everything fused", T, float, double) {
   spmm_with_everything_fused<T, cuda_device>();

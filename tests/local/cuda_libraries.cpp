@@ -71,7 +71,8 @@ struct multiply_row {
 
 struct spmm_account {
   int calls = 0, plans = 0, nonzeros = 0;
-  bool refuses = false, fails = false;
+  bool refuses = false, fails = false, lacks_memory = false;
+  int repeats = 1;
 };
 spmm_account account;
 
@@ -83,13 +84,19 @@ bool spmm_library(const partita::device_queue<cuda_device>& q, std::shared_ptr<v
   account.nonzeros = nonzeros;
   if (account.refuses) return false;
   if (account.fails) throw partita::device_error("the library has no memory");
+  if (account.lacks_memory) throw partita::budget_error("the library is over the budget");
   if (!plan) {
     plan = std::make_shared<int>(1);
     ++account.plans;
   }
-  partita::on_cuda::launch(
-      q, rows,
-      multiply_row<T>{offsets, columns, values, {x, cols, f, x_stride}, beta, {y, rows, f, y_stride}});
+  const multiply_row<T> work{offsets, columns, values, {x, cols, f, x_stride}, beta, {y, rows, f, y_stride}};
+  for (int r = 1; r < account.repeats; ++r) {
+    multiply_row<T> idle = work;
+    idle.beta = 1;
+    idle.y.cols = 0;
+    partita::on_cuda::launch(q, rows, idle);
+  }
+  partita::on_cuda::launch(q, rows, work);
   return true;
 }
 
@@ -192,6 +199,33 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once and plans once", T, 
   CHECK(account.plans == 2);
 }
 
+TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel fuses the epilogue though there is a library", T, float,
+                   double) {
+  const sparse<T> a = aligned_block<T>();
+  const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0}), bias(1, 8, 3, 0);
+  for (const int repeats : {1, 3000}) {  // the faster one, and a slow one
+    account = {.repeats = repeats};
+    stage<cuda_device> at(queue_with_libraries());
+    partita::local::tuned_spmm<T, cuda_device> product;
+    const partita::local::csr_view<T> staged = at(a);
+    const auto of_x = at(x);
+    const T* const of_bias = at(bias.values);
+    for (const auto& [alpha, beta] : {std::pair(T(1), T(0.5)), std::pair(T(-2), T(0)), std::pair(T(2), T(3))})
+      for (int round = 0; round < 2; ++round) {
+        const partita::local::spmm_epilogue<T> e{alpha, beta, of_bias, true};
+        staged_block<T, cuda_device> r(at.queue, y);
+        const emulator::counters before = emulator::count();
+        product(at.queue, staged, of_x, e, r.view());
+        const std::uint64_t launches = (emulator::count() - before).launches;
+        if (repeats > 1 && round == 1) CHECK(launches == 3);  // the three of a fold
+        block<T> expected = y;
+        reference::spmm_fused(a.view(), x.view(), {alpha, beta, bias.values.data(), true}, expected.view());
+        CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
+      }
+    CHECK(account.plans == 1);
+  }
+}
+
 TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel where the library cannot serve", T, float, double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
@@ -212,6 +246,10 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel where the library cannot ser
   account = {.fails = true};
   partita::local::tuned_spmm<T, cuda_device> another;
   for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
+  CHECK(account.calls == 1);
+  account = {.lacks_memory = true};
+  partita::local::tuned_spmm<T, cuda_device> bounded;
+  for (int round = 0; round < 2; ++round) check_product(bounded, at, staged, a, x, y);
   CHECK(account.calls == 1);
   partita::device_queue<cuda_device> without;
   stage<cuda_device> there(without);

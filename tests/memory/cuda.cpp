@@ -300,22 +300,37 @@ TEST_CASE("what one queue has freed serves another") {
   emulator::set_device_memory(std::size_t{4} << 30);
 }
 
-TEST_CASE("what a pool holds back is given up before an allocation fails") {
+TEST_CASE(
+    "a pool keeps what is freed when a queue synchronises, and gives it up before an allocation fails") {
   cudaMemPool_t pool = nullptr;
   CHECK(cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess);
-  std::uint64_t all = ~std::uint64_t{0}, none = 0;
-  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all) == cudaSuccess);
+  const auto held = [&] {
+    std::uint64_t bytes = 0;
+    CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &bytes) == cudaSuccess);
+    return bytes;
+  };
   emulator::set_device_memory(1100 * sizeof(double));  // variables of modules have some of it
   {
     const device_queue<cuda_device> q;
     { const buffer<double, cuda_device> most(q, 800); }
     q.synchronize();
+    CHECK(held() >= 800 * sizeof(double));
     void* other = nullptr;  // as a library of the vendor would ask for it
     CHECK(cudaMalloc(&other, 800 * sizeof(double)) == cudaErrorMemoryAllocation);
     static_cast<void>(cudaGetLastError());
     const buffer<double, cuda_device> a(q, 500), b(q, 500);
   }
   emulator::set_device_memory(std::size_t{4} << 30);
+}
+
+TEST_CASE("a threshold that the program has set for a pool stays") {
+  cudaMemPool_t pool = nullptr;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess);
+  std::uint64_t some = 4096, found = 0, none = 0;
+  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &some) == cudaSuccess);
+  const device_queue<cuda_device> q;
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &found) == cudaSuccess);
+  CHECK(found == 4096);
   CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &none) == cudaSuccess);
 }
 

@@ -12,7 +12,7 @@ import tempfile
 ARCHITECTURES = ["80", "90"]
 # Kernels that save registers around the slow path of a function of the compiler's, a logarithm, a division or an exponential, and those
 # that inline a function of messages, which need one register to four more than a block of threads leaves them.
-ALLOWED = {"row_loss<double>": 32, "gradient_before_dropout<": 32, "exponential_of_difference": 24, "message_detail::": 16}
+ALLOWED = {"row_losses<double>": 32, "gradient_before_dropout<": 32, "exponential_of_difference": 24, "message_detail::": 16}
 
 FUNCTION = re.compile(r"Compiling entry function '(.*)' for 'sm_(\d+)'")
 USE = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

@@ -82,7 +82,7 @@ class staged_product final : public product<T, Stored> {
                     plan.multiplications()};
     f.reorders = product_.reorders();
     f.supports_beta = stages_.supports_beta();
-    f.fuses_epilogue = f.supports_beta && !plan.sums_go() && product_.fuses_epilogue(queue());
+    f.fuses_epilogue = f.supports_beta && !plan.sums_go();
     if (part_) {
       const product_facts of_part = part_->facts();
       f.options.rows = row_exchange::cover;

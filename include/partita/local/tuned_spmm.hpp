@@ -30,8 +30,6 @@ class tuned_spmm {
     spmm_fused(q, a, x, fusion, y);
   }
 
-  /// Whether bias, relu and dropout in the same pass are as fast.
-  static bool fuses_epilogue(const device_queue<Device>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const { return false; }
 };

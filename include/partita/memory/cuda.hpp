@@ -54,7 +54,7 @@ class device_queue<cuda_device> {
   const std::shared_ptr<memory::memory_meter>& meter() const { return state_->stream->shared_meter(); }
   /// As device_queue<host>::limit_memory.
   void limit_memory(std::size_t bytes) const { meter()->limit(bytes); }
-  /// As device_queue<host>::recycle_memory; the memory pool of a stream always does.
+  /// As device_queue<host>::recycle_memory; the device's memory pool always does.
   void recycle_memory() const {}
 
   /// The extension of this type, or null.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@ class cuda_stream {
     on_cuda::check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
                                                      priority == stream_priority::urgent ? greatest : least),
                         "cudaStreamCreateWithPriority");
+    keep_freed_memory();
   }
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
@@ -64,7 +66,8 @@ class cuda_stream {
   const std::shared_ptr<memory::memory_meter>& shared_meter() const { return meter_; }
 
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
-  /// all streams share. If the pool is exhausted, trims its cached memory and retries.
+  /// all streams share. If the device has no more, waits for it, gives back what the pool caches, and
+  /// retries.
   void* allocate(std::size_t bytes) const {
     if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) {
       void* const memory = far_->store->allocate(bytes);
@@ -76,9 +79,9 @@ class cuda_stream {
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
     if (code == cudaErrorMemoryAllocation) {
       static_cast<void>(cudaGetLastError());
-      cudaMemPool_t pool = nullptr;
-      on_cuda::check_cuda(cudaDeviceGetMemPool(&pool, device_), "cudaDeviceGetMemPool");
-      on_cuda::check_cuda(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
+      const on_cuda::device_guard guard(device_);
+      on_cuda::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      on_cuda::check_cuda(cudaMemPoolTrimTo(pool(), 0), "cudaMemPoolTrimTo");
       code = cudaMallocAsync(&memory, bytes, stream_);
     }
     if (code != cudaSuccess) meter_->remove(bytes);
@@ -102,6 +105,22 @@ class cuda_stream {
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
+  cudaMemPool_t pool() const {
+    cudaMemPool_t found = nullptr;
+    on_cuda::check_cuda(cudaDeviceGetMemPool(&found, device_), "cudaDeviceGetMemPool");
+    return found;
+  }
+  /// By default every synchronisation unmaps what is free. A threshold that the program has set stays.
+  void keep_freed_memory() const {
+    std::uint64_t threshold = 0;
+    on_cuda::check_cuda(cudaMemPoolGetAttribute(pool(), cudaMemPoolAttrReleaseThreshold, &threshold),
+                        "cudaMemPoolGetAttribute");
+    if (threshold != 0) return;
+    threshold = std::numeric_limits<std::uint64_t>::max();
+    on_cuda::check_cuda(cudaMemPoolSetAttribute(pool(), cudaMemPoolAttrReleaseThreshold, &threshold),
+                        "cudaMemPoolSetAttribute");
+  }
+
   int device_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<memory::memory_meter> meter_;

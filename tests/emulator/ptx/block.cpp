@@ -23,6 +23,8 @@ void block_runner::begin(std::chrono::seconds patience) {
   turns_.clear();
   for (const auto& w : spare_) w->clear_plans();
   state_.instructions = state_.warp_instructions = 0;
+  state_.moved = {};
+  state_.sectors.clear();
 }
 
 void block_runner::run(const launch& what, std::uint64_t number) {
@@ -144,6 +146,7 @@ account run_grid(const launch& what, unsigned workers, std::chrono::seconds pati
   std::atomic<std::uint64_t> next = 0;
   std::mutex mutex;
   account total;
+  std::unordered_set<std::uint64_t> sectors;
   std::exception_ptr failure;
   const auto work = [&] {
     std::unique_ptr<block_runner> runner = spare().take();
@@ -158,6 +161,8 @@ account run_grid(const launch& what, unsigned workers, std::chrono::seconds pati
     const std::lock_guard lock(mutex);
     total.instructions += runner->instructions();
     total.warp_instructions += runner->warp_instructions();
+    total.moved += runner->state().moved;
+    sectors.insert(runner->state().sectors.begin(), runner->state().sectors.end());
     spare().give(std::move(runner));
   };
   std::vector<std::thread> others;
@@ -166,6 +171,7 @@ account run_grid(const launch& what, unsigned workers, std::chrono::seconds pati
   work();
   for (std::thread& t : others) t.join();
   if (failure) std::rethrow_exception(failure);
+  total.distinct_sectors = sectors.size();
   return total;
 }
 

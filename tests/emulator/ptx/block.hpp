@@ -18,6 +18,7 @@ class block_runner {
 
   std::uint64_t instructions() const { return state_.instructions; }
   std::uint64_t warp_instructions() const { return state_.warp_instructions; }
+  const block_state& state() const { return state_; }
 
  private:
   struct turn {
@@ -42,6 +43,14 @@ class block_runner {
 struct account {
   std::uint64_t instructions = 0;       ///< of threads
   std::uint64_t warp_instructions = 0;  ///< of warps: what a card would issue
+  traffic moved;
+  std::uint64_t distinct_sectors = 0;  ///< touched at all
+
+  account& operator+=(const account& other) {
+    instructions += other.instructions, warp_instructions += other.warp_instructions;
+    moved += other.moved, distinct_sectors += other.distinct_sectors;
+    return *this;
+  }
 };
 
 /// Runs all blocks, on `workers` threads of the host. Throws fault.

@@ -56,12 +56,39 @@ bool same_in_lanes(const T* values, lane_mask active) {
   return (differ & active) == 0;
 }
 
+/// Notes the sectors that a warp touches in one instruction. Addresses of neighbouring lanes come in order,
+/// as a rule.
+void count_sectors(warp& w, const std::uint64_t* base, const operation& o, std::size_t bytes,
+                   lane_mask active, bool writes) {
+  constexpr std::uint64_t sector = 32;
+  std::array<std::uint64_t, 2 * warp_size> touched;
+  std::size_t count = 0;
+  for_each_lane(active, [&](unsigned l) {
+    const std::uint64_t begin = base[l] + static_cast<std::uint64_t>(o.offset);
+    for (std::uint64_t s = begin / sector; s <= (begin + bytes - 1) / sector; ++s)
+      if (count == 0 || touched[count - 1] != s) touched[count++] = s;
+  });
+  std::sort(touched.begin(), touched.begin() + count);
+  const auto end = std::unique(touched.begin(), touched.begin() + count);
+  block_state& b = w.block();
+  b.sectors.insert(touched.begin(), end);
+  const auto different = static_cast<std::uint64_t>(end - touched.begin());
+  (writes ? b.moved.store_sectors : b.moved.load_sectors) += different;
+  b.moved.loads += writes ? 0 : 1;
+  b.moved.wide_loads += !writes && bytes >= 16 ? 1 : 0;
+}
+template <space S>
+bool counts_sectors(warp& w) {
+  return S == space::generic && w.what().counts_sectors;
+}
+
 /// `elements` of T in memory at the address in `a`. An address that all lanes share is looked up once, unless
 /// a detector of races wants to know of each of them.
 template <space S, class T>
 void load(warp& w, const operation& o, lane_mask active) {
   const auto* const base = w.lanes<std::uint64_t>(o.a);
   const access how = access_of(o);
+  if (counts_sectors<S>(w)) count_sectors(w, base, o, sizeof(T) * o.count, active, false);
   if (S != space::local && w.what().races == nullptr && same_in_lanes(base, active)) {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
     vector_of<T> all;
@@ -113,6 +140,7 @@ void store(warp& w, const operation& o, lane_mask active) {
   const std::size_t bytes = sizeof(T) * o.count;
   const auto* const base = w.lanes<std::uint64_t>(o.a);
   const auto* const registers = w.lanes<unsigned char>(0);
+  if (counts_sectors<S>(w)) count_sectors(w, base, o, bytes, active, true);
   for_each_lane(active, [&](unsigned l) {
     std::byte* const to = reach<S>(w, l, base[l] + static_cast<std::uint64_t>(o.offset), bytes, access_of(o));
     vector_of<T> all;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <unordered_set>
 
 #include "address_space.hpp"
 #include "program.hpp"
@@ -32,6 +33,7 @@ struct launch {
   std::vector<std::byte> parameters;
   const address_space* memory = nullptr;
   race_detector* races = nullptr;
+  bool counts_sectors = false;
 };
 
 /// "thread (1, 0, 0) of block (2, 0, 0)"
@@ -75,6 +77,19 @@ class marked_memory {
   std::size_t capacity_ = 0, bytes_ = 0;
 };
 
+/// What has gone to and from the device's memory, in sectors of 32 bytes: what a card moves at once. Every
+/// warp that touches a sector in one instruction counts it.
+struct traffic {
+  std::uint64_t load_sectors = 0, store_sectors = 0;
+  std::uint64_t loads = 0, wide_loads = 0;  ///< of warps; wide ones have 16 bytes for each thread
+
+  traffic& operator+=(const traffic& other) {
+    load_sectors += other.load_sectors, store_sectors += other.store_sectors;
+    loads += other.loads, wide_loads += other.wide_loads;
+    return *this;
+  }
+};
+
 /// What the warps of a block share.
 struct block_state {
   const launch* what = nullptr;
@@ -85,6 +100,8 @@ struct block_state {
   std::array<window, 4> known{};
   unsigned next_known = 0;
   std::uint64_t instructions = 0, warp_instructions = 0;
+  traffic moved;
+  std::unordered_set<std::uint64_t> sectors;  ///< touched since the launch began, where they are counted
 
   unsigned threads() const { return static_cast<unsigned>(what->block.size()); }
 };

@@ -71,8 +71,23 @@ std::map<std::string, kernel_cost> kernel_costs() {
   return locked([](machine&) {
     std::map<std::string, kernel_cost> costs;
     for (const auto& [name, a] : kernel_accounts())
-      costs[name] = {a.launches, a.threads, a.spent.instructions, a.spent.warp_instructions};
+      costs[name] = {a.launches,
+                     a.threads,
+                     a.spent.instructions,
+                     a.spent.warp_instructions,
+                     a.spent.moved.load_sectors,
+                     a.spent.moved.store_sectors,
+                     a.spent.distinct_sectors,
+                     a.spent.moved.loads,
+                     a.spent.moved.wide_loads};
     return costs;
+  });
+}
+
+void look_at_sectors(bool on) {
+  locked([&](machine& m) {
+    m.run_everything();
+    count_sectors(on);
   });
 }
 

@@ -41,9 +41,10 @@ struct registry {
   std::map<const void*, registered_variable> variables;
   std::map<std::string, kernel_account> accounts;
   std::chrono::steady_clock::duration time{};  ///< in all launches
+  bool counts_sectors = std::getenv("EMULATOR_COSTS") != nullptr;
 
   registry() {
-    if (std::getenv("EMULATOR_COSTS") != nullptr) std::atexit([] { instance().print(); });
+    if (counts_sectors) std::atexit([] { instance().print(); });
   }
   /// One line a kernel, those with most instructions first.
   void print() const {
@@ -55,11 +56,15 @@ struct registry {
     std::uint64_t sum = 0;
     for (const auto& [name, a] : all) {
       sum += a.spent.instructions;
-      std::fprintf(stderr, "%12llu instructions %10llu of warps %10llu threads %6llu launches  %s\n",
-                   static_cast<unsigned long long>(a.spent.instructions),
-                   static_cast<unsigned long long>(a.spent.warp_instructions),
-                   static_cast<unsigned long long>(a.threads), static_cast<unsigned long long>(a.launches),
-                   name.c_str());
+      const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+      std::fprintf(
+          stderr,
+          "%12llu instructions %10llu of warps %10llu threads %6llu launches %10llu B loaded %10llu B "
+          "stored %10llu B touched %10llu loads %10llu wide  %s\n",
+          number(a.spent.instructions), number(a.spent.warp_instructions), number(a.threads),
+          number(a.launches), number(32 * a.spent.moved.load_sectors),
+          number(32 * a.spent.moved.store_sectors), number(32 * a.spent.distinct_sectors),
+          number(a.spent.moved.loads), number(a.spent.moved.wide_loads), name.c_str());
     }
     const double seconds = std::chrono::duration<double>(time).count();
     std::fprintf(stderr, "%12llu instructions in %.2f s, %.0f million a second\n",
@@ -205,14 +210,14 @@ cudaError_t launch(machine& m, registered_kernel& k, const configuration& c, voi
     const device_view view(m, device, *variables);
     what->memory = &view;
     what->races = m.races.enabled() ? &m.races : nullptr;
+    what->counts_sectors = registry::instance().counts_sectors;
     const auto start = std::chrono::steady_clock::now();
     const ptx::account spent = ptx::run_grid(*what, m.races.enabled() ? 1 : workers_wanted(), m.patience);
     registry::instance().time += std::chrono::steady_clock::now() - start;
     kernel_account& total = registry::instance().accounts[what->kernel->name];
     ++total.launches;
     total.threads += what->grid.size() * what->block.size();
-    total.spent.instructions += spent.instructions;
-    total.spent.warp_instructions += spent.warp_instructions;
+    total.spent += spent;
   });
   return cudaSuccess;
 }
@@ -254,6 +259,8 @@ int compute_capability() {
   for (const auto& i : registry::instance().images) newest = std::max(newest, i->code.architecture);
   return newest == 0 ? 90 : newest;
 }
+
+void count_sectors(bool on) { registry::instance().counts_sectors = on; }
 
 std::map<std::string, kernel_account> kernel_accounts() { return registry::instance().accounts; }
 

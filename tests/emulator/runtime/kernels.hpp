@@ -17,5 +17,7 @@ struct kernel_account {
   ptx::account spent;
 };
 std::map<std::string, kernel_account> kernel_accounts();
+/// Whether launches count the sectors of memory that they touch.
+void count_sectors(bool on);
 
 }  // namespace emulator

@@ -14,8 +14,8 @@ constexpr std::align_val_t host_page{4096};
 /// Memory of stream `s` from now on, poisoned when the stream gets there; at once where there is no stream.
 cudaError_t allocate(machine& m, void** memory, std::size_t bytes, int device, memory_pool* pool, stream* s) {
   *memory = m.arena.allocate(bytes, device, pool);
-  if (*memory == nullptr) {  // a device would have freed by now what it could
-    m.run_everything();
+  if (*memory == nullptr) {  // a stream has what it freed itself, and no other's until that is waited for
+    s == nullptr ? m.run_everything() : static_cast<void>(m.run(*s, s->given));
     *memory = m.arena.allocate(bytes, device, pool);
   }
   if (*memory == nullptr)

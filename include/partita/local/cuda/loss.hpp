@@ -2,6 +2,7 @@
 #pragma once
 /// Cross entropy with gradient, and prediction counts.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -26,57 +27,94 @@ struct loss_sum {
   }
 };
 
-/// Loss and gradient of one row.
+/// Loss and gradient of rows w, w + warps, ... of warp w: a row by the lanes of a warp, column j by lane j
+/// % 32. The first columns stay in registers; those behind are read again.
 template <class T>
-struct row_loss {
+struct row_losses {
+  static constexpr int held = 4;  ///< columns of a lane
+  static constexpr local_index held_columns = 32 * held;
+
   matrix_view<const T> logits;
   const local_index* labels;
   double scale;
   matrix_view<T> gradient;
+  std::int64_t warps;
   loss_sum* losses;
 
-  constexpr void operator()(std::int64_t thread) const {
-    const auto i = static_cast<local_index>(thread);
-    const local_index label = labels[i];
-    losses[i] = {};
-    if (label >= 0 && label < logits.cols) {
-      losses[i].loss = labelled(logits.row_data(i), label, gradient.row_data(i));
-      return;
+  __device__ void operator()(std::uint32_t warp, int lane) const {
+    loss_sum total;
+    for (std::int64_t row = warp; row < logits.rows; row += warps) {
+      const auto i = static_cast<local_index>(row);
+      const local_index label = labels[i];
+      if (label >= 0 && label < logits.cols) {
+        total.loss += labelled(logits.row_data(i), label, gradient.row_data(i), lane);
+        continue;
+      }
+      for (local_index j = lane; j < gradient.cols; j += 32) gradient(i, j) = 0;
+      if (label >= 0 && i < total.wrong_row) total.wrong_row = i;
     }
-    for (local_index j = 0; j < gradient.cols; ++j) gradient(i, j) = 0;
-    if (label >= 0) losses[i].wrong_row = i;
+    if (lane == 0) losses[warp] = total;
   }
 
  private:
-  constexpr double labelled(const T* x, local_index label, T* to) const {
-    double largest = x[0];
-    for (local_index j = 1; j < logits.cols; ++j) largest = x[j] > largest ? double{x[j]} : largest;
+  __device__ double labelled(const T* x, local_index label, T* to, int lane) const {
+    const double lowest = -std::numeric_limits<double>::infinity();
+    double exponential[held];
+    double largest = lowest;
+    for (int k = 0; k < held; ++k) {
+      const local_index j = lane + 32 * k;
+      exponential[k] = j < logits.cols ? double{x[j]} : lowest;
+      largest = exponential[k] > largest ? exponential[k] : largest;
+    }
+    for (local_index j = lane + held_columns; j < logits.cols; j += 32)
+      largest = x[j] > largest ? double{x[j]} : largest;
+    largest = over_lanes(largest, [](double a, double b) { return a > b ? a : b; });
+    const double of_label = x[label];
     double total = 0;
-    for (local_index j = 0; j < logits.cols; ++j) total += std::exp(x[j] - largest);
-    const double loss = std::log(total) - (x[label] - largest);
+    for (int k = 0; k < held; ++k) {
+      if (lane + 32 * k < logits.cols) total += exponential[k] = std::exp(exponential[k] - largest);
+    }
+    for (local_index j = lane + held_columns; j < logits.cols; j += 32) total += std::exp(x[j] - largest);
+    total = over_lanes(total, [](double a, double b) { return a + b; });
+    __syncwarp();  // the gradient may lie where the logits do
     const double factor = scale / total;
-    for (local_index j = 0; j < logits.cols; ++j)
+    for (int k = 0; k < held; ++k) {
+      const local_index j = lane + 32 * k;
+      if (j < logits.cols) to[j] = static_cast<T>(factor * exponential[k] - (j == label ? scale : 0));
+    }
+    for (local_index j = lane + held_columns; j < logits.cols; j += 32)
       to[j] = static_cast<T>(factor * std::exp(x[j] - largest) - (j == label ? scale : 0));
-    return loss;
+    return std::log(total) - (of_label - largest);
   }
 };
 
-/// 1 if the first largest logit of the row is at its label and all of them are numbers, else 0.
+/// How many of rows w, w + warps, ... of warp w have their first largest logit at their label, and numbers
+/// alone.
 template <class T>
-struct row_correct {
+struct rows_correct {
   matrix_view<const T> logits;
   const local_index* labels;
+  std::int64_t warps;
   std::int64_t* correct;
 
-  constexpr void operator()(std::int64_t thread) const {
-    const auto i = static_cast<local_index>(thread);
-    const local_index label = labels[i];
-    bool is_right = label >= 0 && label < logits.cols;
-    for (local_index j = 0; is_right && j < logits.cols; ++j)
-      is_right = j < label ? logits(i, j) < logits(i, label) : logits(i, j) <= logits(i, label);
-    correct[thread] = is_right ? 1 : 0;
+  __device__ void operator()(std::uint32_t warp, int lane) const {
+    std::int64_t total = 0;
+    for (std::int64_t row = warp; row < logits.rows; row += warps) {
+      const auto i = static_cast<local_index>(row);
+      const local_index label = labels[i];
+      if (label < 0 || label >= logits.cols) continue;
+      const T* const x = logits.row_data(i);
+      bool is_right = true;
+      for (local_index j = lane; j < logits.cols; j += 32)
+        is_right = is_right && (j < label ? x[j] < x[label] : x[j] <= x[label]);
+      total += __all_sync(0xffffffffu, is_right) != 0 ? 1 : 0;
+    }
+    if (lane == 0) correct[warp] = total;
   }
 };
+
+/// Warps that go through the rows of a block.
+inline std::int64_t warps_of_rows(local_index rows) { return std::min<std::int64_t>(rows, most_parts); }
 
 /// As on_host::cross_entropy. Synchronises.
 template <class T>
@@ -85,9 +123,10 @@ double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> lo
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   if (logits.rows == 0) return 0;
-  loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
-  on_cuda::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
-  const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
+  const std::int64_t warps = warps_of_rows(logits.rows);
+  const loss_sum total = sum_of_parts<loss_sum>(q, warps, [&](loss_sum* losses) {
+    launch_warps(q, warps, row_losses<T>{logits, labels, double{scale}, gradient, warps, losses});
+  });
   if (total.wrong_row < logits.rows)
     local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row),
                        logits.cols);
@@ -100,9 +139,10 @@ global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> lo
                            const local_index* labels) {
   using value = std::remove_const_t<T>;
   if (logits.rows == 0) return 0;
-  std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));
-  on_cuda::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
-  return read(q, add_up(q, correct, logits.rows, 1));
+  const std::int64_t warps = warps_of_rows(logits.rows);
+  return sum_of_parts<std::int64_t>(q, warps, [&](std::int64_t* correct) {
+    launch_warps(q, warps, rows_correct<value>{logits, labels, warps, correct});
+  });
 }
 
 }  // namespace partita::on_cuda

@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums of partial results in a fixed order: groups are summed sequentially, then groups of these sums, until
-/// one remains.
+/// Sums of partial results in a fixed order. Device code only.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "partita/local/cuda/vector.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
 namespace partita::on_cuda {
 
-inline constexpr std::int64_t summed_at_once = 32;
-
-/// to(g, j) = from(32 g, j) + from(32 g + 1, j) + ... over `count` rows of `width` sums.
-template <class Sum>
-struct add_groups {
-  const Sum* from;
-  Sum* to;
-  std::int64_t count, width;
-
-  constexpr void operator()(std::int64_t thread) const {
-    const std::int64_t group = thread / width, j = thread % width;
-    const std::int64_t first = group * summed_at_once;
-    const std::int64_t parts = summed_at_once < count - first ? summed_at_once : count - first;
-    const Sum* const part = from + first * width + j;
-    Sum total = part[0];
-    for (std::int64_t p = 1; p < parts; ++p) total += part[p * width];
-    to[thread] = total;
-  }
-};
-
-/// Elements of scratch memory that add_up needs for `count` rows of `width` partial sums, including the
-/// input.
-inline std::size_t room_to_add_up(std::int64_t count, std::int64_t width) {
-  std::int64_t rows = count;
-  while (count > 1) {
-    count = quotient_up(count, summed_at_once);
-    rows += count;
-  }
-  return static_cast<std::size_t>(rows * width);
+/// What joined gives of the values of all lanes of a warp: the same bits in each, if it commutes.
+template <class V, class F>
+__device__ V over_lanes(V value, const F& joined) {
+  for (int apart = 16; apart > 0; apart /= 2)
+    value = joined(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  return value;
 }
 
-/// Sums `count` >= 1 rows of `width` partial sums at `parts`, which must have room for room_to_add_up
-/// elements. Returns where the result is.
-template <class Sum>
-const Sum* add_up(const device_queue<cuda_device>& q, Sum* parts, std::int64_t count, std::int64_t width) {
-  while (count > 1) {
-    const std::int64_t groups = quotient_up(count, summed_at_once);
-    Sum* const sums = parts + count * width;
-    on_cuda::launch(q, groups * width, add_groups<Sum>{parts, sums, count, width});
-    parts = sums;
-    count = groups;
+/// sums[j] = from(0, j) + ... + from(count - 1, j): a block of threads for each j, thread t of it takes rows
+/// t, t + launch_block, ..., and the threads' sums are added pairwise.
+template <class Sum, class To>
+__global__ void __launch_bounds__(launch_block)
+    add_parts(const Sum* from, std::int64_t count, std::int64_t width, To* sums) {
+  __shared__ alignas(16) unsigned char memory[launch_block * sizeof(Sum)];
+  Sum* const of_threads = reinterpret_cast<Sum*>(memory);
+  const unsigned t = threadIdx.x;
+  Sum total{};
+  for (std::int64_t p = t; p < count; p += launch_block) total += from[p * width + blockIdx.x];
+  of_threads[t] = total;
+  for (unsigned apart = launch_block / 2; apart > 0; apart /= 2) {
+    __syncthreads();
+    if (t < apart) of_threads[t] += of_threads[t + apart];
   }
-  return parts;
+  if (t == 0) sums[blockIdx.x] = static_cast<To>(of_threads[0]);
+}
+
+/// So many rows of partial sums keep a device busy, and are added by one kernel.
+inline constexpr std::int64_t most_parts = 8192;
+
+/// Sums `count` rows of `width` >= 1 partial sums.
+template <class Sum, class To>
+void add_up(const device_queue<cuda_device>& q, const Sum* parts, std::int64_t count, std::int64_t width,
+            To* sums) {
+  const device_guard guard(q.device());
+  add_parts<<<static_cast<unsigned>(width), launch_block, 0, q.stream()>>>(parts, count, width, sums);
+  check_cuda(cudaGetLastError(), "a kernel's launch");
+}
+
+/// The sum of what make(parts) enqueues, `count` partial sums in scratch memory. Synchronises.
+template <class Sum, class F>
+Sum sum_of_parts(const device_queue<cuda_device>& q, std::int64_t count, const F& make) {
+  Sum* const parts = scratch<Sum>(q, static_cast<std::size_t>(count) + 1);
+  make(parts);
+  add_up(q, parts, count, 1, parts + count);
+  return read(q, parts + count);
 }
 
 }  // namespace partita::on_cuda

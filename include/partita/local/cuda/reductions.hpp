@@ -77,14 +77,6 @@ struct column_parts {
   }
 };
 
-template <class T>
-struct round_all {
-  const double* from;
-  T* to;
-
-  constexpr void operator()(std::int64_t i) const { to[i] = static_cast<T>(from[i]); }
-};
-
 /// parts(i, l) = reduction of packs l, l + lanes, ... of row i.
 template <int Width, class T, class Reduction, class To>
 struct row_parts {
@@ -159,11 +151,11 @@ void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matri
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
   const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     const std::int64_t packs = x.cols / pack_width;
-    const std::int64_t count =
-        std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
-    double* const parts = scratch<double>(q, room_to_add_up(count, x.cols));
+    const std::int64_t most = std::clamp<std::int64_t>(threads / packs, 1, most_parts);
+    const std::int64_t count = std::clamp<std::int64_t>(x.rows / fewest_rows, 1, most);
+    double* const parts = scratch<double>(q, static_cast<std::size_t>(count * x.cols));
     on_cuda::launch(q, count * packs, column_parts<pack_width, Terms>{terms, x.rows, x.cols, count, parts});
-    on_cuda::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
+    add_up(q, parts, count, x.cols, sums);
   };
   if (x.cols > 0) with_width<widest<T>>(x.cols, run, x, others...);
 }
@@ -171,11 +163,11 @@ void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matri
 /// Sum of (rows, cols) terms. Synchronises.
 template <class Terms>
 double sum_block(const device_queue<cuda_device>& q, Terms terms, local_index rows, local_index cols) {
-  constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
+  constexpr std::int64_t most = 4 * most_parts, fewest_cells = 64;
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{rows} * cols / fewest_cells, 1, most);
-  double* const parts = scratch<double>(q, room_to_add_up(count, 1));
-  on_cuda::launch(q, count, block_parts<Terms>{terms, rows, cols, count, parts});
-  return read(q, add_up(q, parts, count, 1));
+  return sum_of_parts<double>(q, count, [&](double* parts) {
+    on_cuda::launch(q, count, block_parts<Terms>{terms, rows, cols, count, parts});
+  });
 }
 
 }  // namespace reduction_detail

@@ -52,7 +52,8 @@ struct values_of_heads : nothing_ahead {
   constexpr T of(ahead, int, local_index e, local_index v) const { return of(e, v); }
 };
 
-template <class T, int Width, class Weights>
+/// `Ragged`: the last pack may go beyond the columns of y, whose rows need no alignment; x has whole packs.
+template <class T, int Width, class Weights, bool Ragged = false>
 struct row_product {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) * Width > 8 ? 3 : 4;
 
@@ -89,6 +90,11 @@ struct row_product {
   constexpr void store(const sum& total, local_index row, local_index v) const {
     const local_index j = v * Width;
     T* const to = y.row_data(row) + j;
+    if constexpr (Ragged) {
+      for (int c = 0; c < Width; ++c)
+        if (j + c < y.cols) to[c] = fusion.finished(total.at[c], row, j + c, to[c]);
+      return;
+    }
     pack_of<T, Width> result = fusion.beta == 0 ? pack_of<T, Width>{} : load<Width>(to);
     for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(total.at[c], row, j + c, result.at[c]);
     on_cuda::store(result, to);

@@ -3,10 +3,14 @@
 /// Sparse-dense product. Each thread accumulates 16 bytes of columns in registers over a share of entries;
 /// neighbouring threads handle neighbouring columns of the same share, so that loads of rows of x are
 /// coalesced. Where x is larger than the cache and some of its columns are not, these are multiplied by
-/// themselves, one pass after the other.
+/// themselves, one pass after the other. Columns whose rows are not a whole number of 16 bytes, or do not
+/// begin there, are copied to scratch memory where they do, if they are read often enough to be worth it.
 
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
+#include "partita/local/cuda/assign.hpp"
 #include "partita/local/cuda/column_passes.hpp"
 #include "partita/local/cuda/row_product.hpp"
 #include "partita/local/fusion.hpp"
@@ -17,11 +21,43 @@ namespace partita::on_cuda {
 
 namespace spmm_detail {
 
+/// x, and zeros behind its columns.
+template <class T>
+struct padded_columns {
+  matrix_view<const T> x;
+
+  template <int Width>
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
+    static_assert(Width == 1);
+    return {j < x.cols ? x(i, j) : T{0}};
+  }
+};
+
+/// Whether a copy of x with padded rows is worth its pass over x. It is no option where memory is bounded: it
+/// would take what the products' operands need.
+template <class T>
+bool pads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const T>& x) {
+  constexpr std::int64_t entries_of_row = 2;
+  const bool fits = x.cols % widest<T> == 0 && aligned(x, widest<T>);
+  return x.cols > widest<T> && !fits && a.entries >= entries_of_row * x.rows &&
+         q.meter()->limit() == std::numeric_limits<std::size_t>::max() && !q.owner()->far();
+}
+
 template <class T>
 void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const T>& x,
           const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   using weights = stored_values<T>;
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
+  if (pads(q, a, x)) {
+    const auto packs = static_cast<local_index>(quotient_up(x.cols, widest<T>));
+    const local_index cols = packs * widest<T>;
+    const std::int64_t area = std::int64_t{x.rows} * cols;
+    const matrix_view<T> wide{scratch<T>(q, static_cast<std::size_t>(area)), x.rows, cols, cols};
+    on_cuda::launch(q, area, assign_packs<1, T, padded_columns<T>>{{x}, wide});
+    const row_table<T> table = table_of(matrix_view<const T>(wide));
+    return fold_rows(q, rows_of(a), packs, skew(a.columns, 4),
+                     row_product<T, widest<T>, weights, true>{a.columns, values, table, fusion, y});
+  }
   with_width<widest<T>>(
       y.cols,
       [&]<int pack_width>(std::integral_constant<int, pack_width>) {

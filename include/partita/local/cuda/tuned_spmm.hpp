@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
@@ -19,11 +20,12 @@
 
 namespace partita::local {
 
-/// The epilogue of a x for blocks that are multiplied repeatedly; beyond beta, by the built-in kernel. If the
-/// queue has a library for it, the first product for each a, shape and stride times the built-in kernel and
-/// the library on scratch output and caches the faster one with its plan; that product synchronises. Later
-/// products always use the same kernel, but the choice, and with it the summation order, may differ between
-/// runs of a program.
+/// The epilogue of a x for blocks that are multiplied repeatedly. If the queue has a library for it, the
+/// first product for each a, shape, stride and kind of epilogue times the built-in kernel and the library on
+/// scratch output and caches the faster one with its plan; that product synchronises. The built-in kernel
+/// fuses the epilogue; after the library, what is more than adding to y takes a pass of its own, which is
+/// timed with it. Later products always use the same kernel, but the choice, and with it the summation order,
+/// may differ between runs of a program.
 template <class T>
 class tuned_spmm<T, cuda_device> {
  public:
@@ -34,19 +36,15 @@ class tuned_spmm<T, cuda_device> {
   /// See the kernel spmm_fused.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
                   const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
-    if (!repeats_ || fusion.alpha != 1 || fusion.has_activation()) return spmm_fused(q, a, x, fusion, y);
-    const T beta = fusion.beta;
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
-    if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
-    choice& chosen = choices_[key(a, x, y)];
-    if (!chosen.made) choose(q, library, a, x, y, chosen);
-    if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
+    const bool separable = fusion.alpha == 1 || fusion.beta == 0;
+    if (!repeats_ || library == nullptr || !separable || a.values == nullptr || !fit(a, x, y))
+      return spmm_fused(q, a, x, fusion, y);
+    choice& chosen = choices_[key(a, x, y, finishes_alone(fusion))];
+    if (!chosen.made) choose(q, library, a, x, fusion, y, chosen);
+    if (!chosen.by_library || !multiply(q, library, a, x, fusion, y, chosen)) spmm_fused(q, a, x, fusion, y);
   }
 
-  /// As in the general case: the epilogue is a pass of its own where the library may be the faster one.
-  static bool fuses_epilogue(const device_queue<cuda_device>& q) {
-    return on_cuda::libraries_of(q).template spmm<T>() == nullptr;
-  }
   bool reorders() const { return false; }
 
  private:
@@ -56,10 +54,15 @@ class tuned_spmm<T, cuda_device> {
     std::shared_ptr<void> plan;
   };
   using key_type = std::tuple<const void*, const void*, const void*, local_index, local_index, local_index,
-                              std::ptrdiff_t, std::ptrdiff_t>;
+                              std::ptrdiff_t, std::ptrdiff_t, bool>;
 
-  static key_type key(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
-    return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.row_stride, y.row_stride};
+  static key_type key(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y,
+                      bool finishes) {
+    return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.row_stride, y.row_stride, finishes};
+  }
+  /// Whether the library leaves something of the epilogue to do.
+  static bool finishes_alone(const local::spmm_epilogue<T>& fusion) {
+    return fusion.alpha != 1 || fusion.has_activation();
   }
 
   /// Whether the operands are eligible for the library: matching nonempty shapes and 16-byte alignment.
@@ -72,36 +75,45 @@ class tuned_spmm<T, cuda_device> {
   }
 
   static bool multiply(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
-                       const local::csr_view<T>& a, const matrix_view<const T>& x, T beta,
-                       const matrix_view<T>& y, choice& chosen) {
-    return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
-                   x.row_stride, x.cols, beta, y.data, y.row_stride);
+                       const local::csr_view<T>& a, const matrix_view<const T>& x,
+                       local::spmm_epilogue<T> fusion, const matrix_view<T>& y, choice& chosen) {
+    if (!library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
+                 x.row_stride, x.cols, fusion.beta, y.data, y.row_stride))
+      return false;
+    fusion.beta = 0;
+    if (finishes_alone(fusion)) finish_rows(q, y, fusion, y);
+    return true;
   }
 
   static void choose(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
-                     const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y,
-                     choice& chosen) {
+                     const local::csr_view<T>& a, const matrix_view<const T>& x,
+                     local::spmm_epilogue<T> fusion, const matrix_view<T>& y, choice& chosen) {
     chosen.made = true;
     chosen.entries = entry_count(q, a);
     if (read(q, a.offsets) != 0 || chosen.entries == 0) return;
+    fusion.beta = 0;
     buffer<T, cuda_device> memory;
     matrix_view<T> trial = y;
+    const auto by_library = [&] { return multiply(q, library, a, x, fusion, trial, chosen); };
     try {
       memory = buffer<T, cuda_device>(
           q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.row_stride));
       trial.data = memory.data();
-      if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
+      if (!by_library()) return;
     } catch (const device_error&) {  // out of memory or unsupported: use the built-in kernel
       chosen.plan = nullptr;
       return;
+    } catch (const budget_error&) {
+      chosen.plan = nullptr;
+      return;
     }
-    const auto own = [&] { spmm(q, a, x, T{0}, trial); };
+    const auto own = [&] { spmm_fused(q, a, x, fusion, trial); };
     own();
     on_cuda::stopwatch watch(q);
     float own_time = 0, library_time = 0;
     for (int round = 0; round < 3; ++round) {
       own_time += watch.milliseconds(own);
-      library_time += watch.milliseconds([&] { multiply(q, library, a, x, T{0}, trial, chosen); });
+      library_time += watch.milliseconds(by_library);
     }
     chosen.by_library = library_time < own_time;
     if (!chosen.by_library) chosen.plan = nullptr;

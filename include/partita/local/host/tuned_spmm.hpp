@@ -36,8 +36,6 @@ class tuned_spmm<T, on_host::host> {
                                       rows == nullptr ? nullptr : rows->places());
   }
 
-  /// Bias, relu and dropout are as fast in the same pass.
-  static bool fuses_epilogue(const device_queue<on_host::host>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const {
     return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.order.has_value(); });
