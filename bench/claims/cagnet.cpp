@@ -99,7 +99,7 @@ outcome reddit_on_64() {
   constexpr global_index in = reddit.widths[0], width = reddit.widths[1], classes = reddit.widths[2],
                          gradients = 2 * (ranks - 1) * (in * width + width * classes + width + classes + 1);
   nn::training_options o = gcn();
-  o.dropout = 0;
+  o.dropout = 0, o.exchange = partita::row_exchange::sparsity_aware;
   const auto rows_sent = [&](const io::dataset& d) {
     return predicted_words(d, o, row_1d, {ranks, 1, 1}).total - gradients;
   };
