@@ -8,5 +8,6 @@ namespace bench::claims {
 
 std::vector<claim> words_of_neutrontp();
 std::vector<claim> training_of_neutrontp();
+outcome over_data_parallel();
 
 }  // namespace bench::claims

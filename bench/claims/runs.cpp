@@ -74,11 +74,11 @@ io::dataset complete_graph(global_index vertices, global_index features, global_
 }
 
 io::dataset planted_dataset(global_index vertices, global_index communities, double mixing,
-                            global_index classes) {
-  io::dataset d = counts(vertices, 8, classes);
+                            global_index classes, global_index features, global_index degree) {
+  io::dataset d = counts(vertices, features, classes);
   d.name = "planted communities";
   planted how;
-  how.vertices = vertices, how.communities = communities, how.mixing = mixing;
+  how.vertices = vertices, how.communities = communities, how.mixing = mixing, how.degree = degree;
   for (const auto& e : planted_graph(how)) d.edges.push_back({e.col, e.row});
   add_vertices(d);
   return d;
@@ -106,6 +106,18 @@ std::vector<double> trained(const io::dataset& d, const nn::training_options& o,
 nn::over_ranks predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
                                mesh_shape shape) {
   return on_ranks(shape, [&](const mesh<host>& m) { return nn::predict_words<double>(m, d, o, p); });
+}
+
+double rehearsed_seconds(const io::dataset& d, const nn::training_options& o, const policy& p,
+                         mesh_shape shape, const emulated::machine& on) {
+  double found = 0;
+  threads::run(shape.size(), [&](const communicator& world) {
+    const communicator there = emulated::cluster(world, on);
+    const mesh<host> m(there, shape, emulated::charged(there, device_queue<host>(1)));
+    const nn::policy_cost cost = nn::predict_cost<double>(m, d, o, p);
+    if (world.rank() == 0) found = cost.seconds;
+  });
+  return found;
 }
 
 double gradient_error(const io::dataset& d, const nn::training_options& o, const policy& p,

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "partita/comm/emulated.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/options.hpp"
@@ -26,7 +27,7 @@ io::dataset random_graph(global_index vertices, global_index degree, global_inde
 io::dataset complete_graph(global_index vertices, global_index features, global_index classes);
 /// Those of a planted or an R-MAT graph.
 io::dataset planted_dataset(global_index vertices, global_index communities, double mixing,
-                            global_index classes);
+                            global_index classes, global_index features = 8, global_index degree = 14);
 io::dataset rmat_graph(int scale, global_index features, global_index classes);
 
 /// nn::train, the result of rank 0. With stages `inside` is the mesh of each.
@@ -38,6 +39,9 @@ std::vector<double> trained(const io::dataset& d, const nn::training_options& o,
 /// nn::predict_words: of a training step, without training.
 nn::over_ranks predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
                                mesh_shape shape);
+/// The seconds of a steady step on a machine with rates of kernels, rehearsed: nn::predict_cost.
+double rehearsed_seconds(const io::dataset& d, const nn::training_options& o, const policy& p,
+                         mesh_shape shape, const partita::emulated::machine& on);
 /// The relative error of the gradients of a step against finite differences.
 double gradient_error(const io::dataset& d, const nn::training_options& o, const policy& p, mesh_shape shape);
 /// Nonzeros times width that the busiest rank multiplies in a product of a decoupled gcn, in means.

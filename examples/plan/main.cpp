@@ -26,6 +26,7 @@ namespace {
 /// What is planned beside the options of `train`.
 struct plan_command {
   std::vector<std::string> partitions, exchanges{"full", "needed"};
+  std::vector<int> chunks{0, 1};
   int rows = 12;  ///< of the table
 };
 
@@ -43,6 +44,14 @@ void add_plan(CLI::App& app, plan_command& p) {
   list("--exchanges", p.exchanges, {"full", "needed", "cover"},
        "exchanges along row that are compared, but with --exchange (default: full, needed; covers are set up "
        "for)");
+  app.add_option(
+         "--chunk-counts", p.chunks,
+         "--exchange-chunks that are compared for needed rows; 0: slices by rule, 1: at once (more: set "
+         "up for)")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1 << 20))
+      ->option_text("N[,...]")
+      ->capture_default_str();
   app.add_option("--rows", p.rows, "rows of the table, the fastest first")
       ->check(count)
       ->option_text("N")
@@ -65,6 +74,7 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   if (row != nullptr && row->reads("exchange")) {
     for (const std::string& name : p.exchanges) from.exchanges.push_back(exchange_named(name));
     from.stationaries = {partita::stationary::c, partita::stationary::a};
+    from.chunks = p.chunks;
   }
   std::vector<nn::policy_candidate> all;
   partita::threads::run(ranks, [&](const partita::communicator& world) {

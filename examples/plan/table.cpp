@@ -18,6 +18,7 @@ bool fits(const planned& p, const std::optional<std::size_t>& most) {
 
 std::string exchange_of(const planned& p) { return exchange_name(p.of.exchange); }
 std::string stationary_of(const planned& p) { return stationary_name(p.of.stationary); }
+std::string chunks_of(const planned& p) { return p.of.chunks > 0 ? std::to_string(p.of.chunks) : ""; }
 
 /// The options of `train` that are this candidate.
 std::string options_of(const planned& p, int ranks) {
@@ -25,6 +26,7 @@ std::string options_of(const planned& p, int ranks) {
       fmt::format("--ranks {} --policy {} --mesh {}", ranks, p.of.policy.name, to_string(p.of.mesh));
   if (!exchange_of(p).empty()) words += " --exchange " + exchange_of(p);
   if (!stationary_of(p).empty()) words += " --stationary " + stationary_of(p);
+  if (p.of.chunks > 0) words += " --exchange-chunks " + chunks_of(p);
   if (p.partition != "none") words += " --partition " + p.partition;
   return words;
 }
@@ -59,12 +61,12 @@ void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most)
 }
 
 void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows) {
-  fmt::print("{:14} {:16} {:9} {:9} {:10} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy", "mesh",
-             "exchange", "stationary", "ms a step", "waiting", "words received", "MB a rank");
+  fmt::print("{:14} {:16} {:9} {:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy", "mesh",
+             "exchange", "stationary", "chunks", "ms a step", "waiting", "words received", "MB a rank");
   for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
     const planned& p = all[k];
-    fmt::print("{:14} {:16} {:9} {:9} {:10} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
-               p.of.policy.name, to_string(p.of.mesh), exchange_of(p), stationary_of(p),
+    fmt::print("{:14} {:16} {:9} {:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
+               p.of.policy.name, to_string(p.of.mesh), exchange_of(p), stationary_of(p), chunks_of(p),
                1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank, megabytes(p),
                fits(p, c.memory) ? "" : "  does not fit");
   }
@@ -82,6 +84,7 @@ void write_plan(const std::string& path, const std::vector<planned>& all, const 
                                {"mesh", {p.of.mesh.row, p.of.mesh.col, p.of.mesh.depth}},
                                {"exchange", exchange_of(p)},
                                {"stationary", stationary_of(p)},
+                               {"exchange_chunks", p.of.chunks},
                                {"seconds", p.of.cost.seconds},
                                {"waiting", p.of.cost.waiting},
                                {"predicted_words_received",

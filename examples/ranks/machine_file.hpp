@@ -108,8 +108,23 @@ inline kernel_rates kernels_of(const source& from, const json& list) {
     add_sample(from, "kernels[" + std::to_string(i) + "]", list[i], rates);
   return rates;
 }
-/// Measurements, or those of a file that is named in their place.
+/// An assumption for all kernels.
+inline kernel_rates assumed_kernels(const source& from, const json& j) {
+  partita::memory::assumed_rates rates;
+  from.each("kernels", j, [&](const std::string& path, const std::string& key, const json& value) {
+    if (key != "latency" && key != "bandwidth" && key != "multiplications")
+      from.refuse("unknown key " + path);
+    (key == "latency"     ? rates.latency
+     : key == "bandwidth" ? rates.bandwidth
+                          : rates.multiplications) = from.number(path, value);
+  });
+  if (!(rates.bandwidth > 0) || !(rates.multiplications > 0))
+    from.refuse("kernels: bandwidth and multiplications must be positive");
+  return kernel_rates(rates);
+}
+/// Measurements, those of a file that is named in their place, or an assumption.
 inline kernel_rates kernels_of_machine(const source& from, const json& j) {
+  if (j.is_object()) return assumed_kernels(from, j);
   if (!j.is_string()) return kernels_of(from, j);
   const source other = from.beside(j.get<std::string>());
   const json all = other.read();
@@ -137,8 +152,10 @@ inline json json_of(const std::string& kernel, const kernel_rates::sample& s) {
 ///      "kernels": [{"kernel": "gemm", "rows": 100, "row_bytes": 64, "bytes": 12800, "work": 25600,
 ///                   "seconds": 2e-6, "times": 8}]}
 ///
-/// In the place of measurements of kernels stands the name of another file with them, relative to this one.
-/// Throws usage_error for a file that cannot be read, a key that is not one of these, or a number below 0.
+/// In the place of measurements of kernels stands the name of another file with them, relative to this one,
+/// or an assumption, {"latency": 5e-6, "bandwidth": 2.4e11, "multiplications": 3e12}: see
+/// memory::assumed_rates. Throws usage_error for a file that cannot be read, a key that is not one of these,
+/// or a number below 0.
 inline partita::emulated::machine read_machine(const std::string& path) {
   const machine_file::source file(path);
   const machine_file::json all = file.read();

@@ -57,6 +57,7 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
   if (by_seconds && !c.reproducible && row != nullptr && row->reads("exchange")) {
     from.exchanges = {partita::row_exchange::full, partita::row_exchange::sparsity_aware};
     from.stationaries = {partita::stationary::c, partita::stationary::a};
+    if (c.far.empty()) from.chunks = {0, 1};
   }
   if (c.calibration)
     return nn::choose_policy<T>(j.world, *c.calibration, partita::device_queue<partita::host>(), j.data,

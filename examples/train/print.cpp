@@ -47,7 +47,8 @@ void print_start(const command& c, const outcome& run) {
     for (const nn::policy_candidate& k : run.candidates)
       if (k.same_as.empty())
         fmt::print("{:16} {:9} {:17} {:21} {:21.3f}{}{}{}\n", k.policy.name, to_string(k.mesh),
-                   fmt::format("{} {}", exchange_name(k.exchange), stationary_name(k.stationary)),
+                   fmt::format("{} {} {}", exchange_name(k.exchange), stationary_name(k.stationary),
+                               k.chunks > 0 ? std::to_string(k.chunks) : ""),
                    k.cost.words.max_rank, megabytes(k.cost.bytes()),
                    timed ? fmt::format(" {:13.3f}", 1e3 * k.cost.seconds) : "", k.chosen ? "  chosen: " : "",
                    k.chosen ? why_chosen(k) : "");

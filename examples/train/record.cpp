@@ -53,6 +53,7 @@ ordered_json candidate(const nn::policy_candidate& k) {
   if (k.cost.seconds > 0) j["predicted_seconds"] = k.cost.seconds;
   if (k.exchange != partita::row_exchange::automatic) j["exchange"] = exchange_name(k.exchange);
   if (k.stationary != partita::stationary::automatic) j["stationary"] = stationary_name(k.stationary);
+  if (k.chunks > 0) j["exchange_chunks"] = k.chunks;
   if (k.chosen) j["why"] = why_chosen(k);
   return j;
 }

@@ -84,4 +84,20 @@ TEST_CASE(
   CHECK_THROWS_AS(rates.seconds(product(1, 1, 8)), input_error);
 }
 
+TEST_CASE("kernel rates: what is assumed, but for kernels of which others of their family were measured") {
+  kernel_rates rates(memory::assumed_rates{.latency = 2, .bandwidth = 4, .multiplications = 8});
+  CHECK(!rates.empty());
+  const kernel_call read{.kernel = "gemm", .rows = 1, .bytes = 64, .work = 80};
+  kernel_call multiplied = read;
+  multiplied.work = 320;
+  CHECK(rates.seconds(read) == 2 + 64 / 4);
+  CHECK(rates.seconds(multiplied) == 2 + 320 / 8);
+  CHECK(rates.seconds({.kernel = "gemm"}) == 0);
+  rates.add(multiplied, 7);
+  CHECK(rates.seconds(multiplied) == 7);
+  CHECK(rates.seconds({.kernel = "rows: sum", .rows = 1, .bytes = 64}) == 18);
+  const kernel_rates by_rows([](const kernel_call& c) { return c.rows; });
+  CHECK(by_rows.seconds({.kernel = "list", .rows = 3, .bytes = 8}) == 3);
+}
+
 }  // namespace test_kernel_rates

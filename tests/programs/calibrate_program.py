@@ -90,7 +90,9 @@ class CalibrateProgram(ProgramCase):
                              ([kernel | {"kernel": 3}], "kernels[0].kernel is not a name"),
                              ([kernel | {"times": 0.5}], "kernels[0].times is not a positive whole number below a billion"),
                              ([kernel | {"seconds": 0}], "kernels[0] needs a kernel, and bytes and seconds that are positive"),
-                             ([3], "kernels[0] is not an object"), ("none.json", "none.json: cannot be read")):
+                             ([3], "kernels[0] is not an object"), ("none.json", "none.json: cannot be read"),
+                             ({"speed": 1}, "unknown key kernels.speed"), ({"latency": -1}, "kernels.latency is not a number of 0 or more"),
+                             ({"bandwidth": 0}, "kernels: bandwidth and multiplications must be positive")):
             self.refused(self.write("machine.json", {"kernels": kernels}), why)
         self.write("network.json", {"ranks_of_node": 2})
         self.refused(self.write("machine.json", {"kernels": "network.json"}), "network.json: has no kernels")
@@ -99,6 +101,11 @@ class CalibrateProgram(ProgramCase):
         done = train("--machine", self.write("machine.json", {"kernels": [kernel]}))
         self.assertEqual(done.returncode, 1)
         self.assertIn("there is no measurement of the kernel \"", done.stderr)
+
+    def test_a_machine_that_is_assumed(self):
+        seconds = [self.seconds(self.write("machine.json", {"kernels": {"latency": l, "bandwidth": 1e9 / l}})) for l in (1e-6, 2e-6)]
+        self.assertAlmostEqual(seconds[1] / seconds[0], 2, delta=1e-6)
+        self.plan(self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}}), "gcn")
 
     def test_what_calibrate_refuses(self):
         for arguments, code in ((["--seconds", "0"], 2), (["--threads", "0"], 2), ([], 1)):

@@ -118,4 +118,45 @@ TEST_CASE("the seconds of a step on a machine are those of training there, and t
     }
 }
 
+TEST_CASE("chunks of the exchange of needed rows are candidates where such rows travel, and train so") {
+  const io::dataset club = io::karate_club();
+  const emulated::machine machine{.between = {1e-6, 1e8},
+                                  .kernels = std::make_shared<memory::kernel_rates>(
+                                      memory::assumed_rates{.latency = 1e-6, .bandwidth = 1e9})};
+  const nn::training_options options{.hidden = {6}, .epochs = 3};
+  on_threads(4, [&](const communicator& world) {
+    const auto chosen_from = [&](const nn::training_options& o, std::vector<row_exchange> exchanges) {
+      return nn::choose_policy<double>(
+          world, machine, device_queue<host>(), club, o,
+          {.policies = {row_1d, feature_column}, .exchanges = std::move(exchanges), .chunks = {0, 1, 3}});
+    };
+    const auto chunks_of = [](const nn::policy_choice& choice) {
+      std::vector<int> found;
+      for (const nn::policy_candidate& k : choice.candidates) found.push_back(k.chunks);
+      return found;
+    };
+    const nn::policy_choice choice = chosen_from(options, {row_exchange::full, row_exchange::sparsity_aware});
+    CHECK(chunks_of(choice) == std::vector{0, 0, 1, 3, 0});
+    for (const nn::policy_candidate& k : choice.candidates) {
+      const nn::training_options o = nn::options_of(k, options);
+      CHECK(o.exchange_chunks == k.chunks);
+      const communicator there = emulated::cluster(communicator(world.transport(), world.axis()), machine);
+      const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
+      const nn::training_result run = nn::train_model<double>(m, club, o, k.policy);
+      CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
+      CHECK(k.cost.words.max_rank == run.words_received.max_rank);
+    }
+    CHECK(choice.candidates[1].cost.words.total == choice.candidates[3].cost.words.total);
+    CHECK(choice.candidates[1].cost.seconds != choice.candidates[3].cost.seconds);
+
+    nn::training_options given = options;
+    given.exchange_chunks = 2;
+    CHECK(chunks_of(chosen_from(given, {})) == std::vector{2, 2});
+    given.exchange_chunks = 0, given.exchange = row_exchange::sparsity_aware;
+    CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 1, 3, 0});
+    given.ranks_of_node = 2;
+    CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 0});
+  });
+}
+
 }  // namespace test_choose_policy

@@ -54,9 +54,11 @@ class tile_analysis {
   std::span<const local_index> compacted() {
     if (is_single()) return contiguous();
     if (compacted_.size() > 0) return compacted_.span();
-    if (tiles_->is_counted())
+    if (tiles_->is_counted()) {
       compacted_ = buffer<local_index, Device>(queue_, tiles_->structure_size());
-    else
+      copy(queue_, contiguous().first(tiles_->offsets_size()),
+           compacted_.span().first(tiles_->offsets_size()));
+    } else
       compacted_ = on_device(local::compacted(*tiles_, tiles_->entries(queue_), own_, needed()).structure());
     return compacted_.span();
   }

@@ -102,6 +102,18 @@ struct tile_shape {
   /// The number of values stored, or of factors.
   std::size_t values_size() const { return form.factored ? factors_before(count()) : nonzeros; }
 
+  /// Offsets where parts are tiles with known entries, as many in each row as in the others.
+  std::vector<local_index> even_offsets() const {
+    std::vector<local_index> offsets;
+    global_index before = 0;
+    for (const global_index entries : entries_of_parts) {
+      for (global_index i = 0; i <= rows; ++i)
+        offsets.push_back(static_cast<local_index>(before + (rows > 0 ? entries * i / rows : 0)));
+      before += entries;
+    }
+    return offsets;
+  }
+
   /// The structure stored at an address.
   tile_structure structure_at(const local_index* begin) const {
     return {begin, static_cast<std::size_t>(rows) + 1, begin + offsets_size()};

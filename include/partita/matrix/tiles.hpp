@@ -30,14 +30,17 @@ struct csr_tiles : tile_shape {
 
   csr_tiles() = default;
   /// Tiles of this shape, one part each, with these needed rows and without entries: plans can be made with
-  /// them, and asked what they move. Memory for the entries is allocated, but neither written nor read;
-  /// entries() throws error.
+  /// them, and asked what they move. Memory for the entries is allocated, but neither written nor read, but
+  /// for offsets, by which all rows have equally many; entries() throws error.
   csr_tiles(const device_queue<Device>& q, tile_shape shape, needed_rows needed)
       : tile_shape(std::move(shape)),
         structure(q, structure_size()),
         values(q, values_size()),
         counted_rows_(std::move(needed)),
-        is_counted_(true) {}
+        is_counted_(true) {
+    const std::vector<local_index> offsets = even_offsets();
+    copy(q, std::span<const local_index>(offsets), structure.span().first(offsets.size()));
+  }
 
   tile_structure located() const {
     if (viewed.offsets.empty()) return structure_at(structure.data());

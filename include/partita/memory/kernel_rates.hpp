@@ -17,9 +17,26 @@
 
 namespace partita::memory {
 
-/// Seconds of calls that were measured, on one thread.
+/// What a kernel is assumed to take on hardware that nobody has measured, in seconds:
+///
+///     latency + max(bytes / bandwidth, work / multiplications)
+struct assumed_rates {
+  double latency = 0, bandwidth = 1e18, multiplications = 1e18;  ///< the last two in a second
+
+  double operator()(const kernel_call& c) const {
+    return latency + std::max(c.bytes / bandwidth, c.work / multiplications);
+  }
+};
+
+/// Seconds of calls that were measured, on one thread, or of which a model is assumed.
 class kernel_rates {
  public:
+  using model = std::function<double(const kernel_call&)>;
+
+  kernel_rates() = default;
+  /// The seconds of kernels of which nothing is measured, nor of others of their family.
+  explicit kernel_rates(model assumed) : assumed_(std::move(assumed)) {}
+
   /// Calls that are alike, and what one of them takes.
   struct sample {
     kernel_call call;  ///< without its name
@@ -49,7 +66,8 @@ class kernel_rates {
 
   /// The seconds of a call: those of a measurement of the same sizes; otherwise the mean of the nearest
   /// ones of this kernel, by their logarithms, each for what it touches or multiplies. Of a kernel "rows: f"
-  /// that was not measured, others of "rows: " are the nearest. Throws input_error where there are none.
+  /// that was not measured, others of "rows: " are the nearest; where there are none, those that are assumed.
+  /// Throws input_error without an assumption.
   double seconds(const kernel_call& call) const {
     if (call.bytes <= 0) return 0;
     const place at = place_of(call);
@@ -67,6 +85,7 @@ class kernel_rates {
     else
       for (const auto& [name, all] : kernels_)
         if (family(name) == family(call.kernel)) look_at(all);
+    if (nearest.front().second == nullptr && assumed_) return assumed_(call);
     if (nearest.front().second == nullptr)
       base::throw_error<input_error>(
           {"there is no measurement of the kernel \"", std::string(call.kernel), "\""});
@@ -87,7 +106,7 @@ class kernel_rates {
     for (const auto& [name, all] : kernels_)
       for (const sample& s : all.samples) f(name, s);
   }
-  bool empty() const { return kernels_.empty(); }
+  bool empty() const { return kernels_.empty() && !assumed_; }
 
  private:
   /// Logarithms of sizes.
@@ -119,6 +138,7 @@ class kernel_rates {
   }
 
   std::map<std::string, measured, std::less<>> kernels_;
+  model assumed_;
 };
 
 }  // namespace partita::memory

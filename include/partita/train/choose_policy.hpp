@@ -23,6 +23,8 @@ struct policy_search {
   /// least.
   std::vector<row_exchange> exchanges = {};
   std::vector<partita::stationary> stationaries = {};
+  /// Of the exchange of needed rows, where it is tried or given: training_options::exchange_chunks.
+  std::vector<int> chunks = {};
 };
 
 /// A policy on a mesh, with what its products exchange, and the cost of training under it.
@@ -34,6 +36,7 @@ struct policy_candidate {
   bool chosen = false;
   row_exchange exchange = row_exchange::automatic;
   partita::stationary stationary = partita::stationary::automatic;
+  int chunks = 0;  ///< 0: automatic
 };
 
 /// The policy that was chosen, and those that it was chosen from.
@@ -53,6 +56,7 @@ struct policy_choice {
 inline training_options options_of(const policy_candidate& k, training_options options) {
   options.exchange = k.exchange;
   options.stationary = k.stationary;
+  options.exchange_chunks = k.chunks;
   return options;
 }
 
@@ -62,15 +66,24 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
                                                    int ranks) {
   const std::vector exchange{options.exchange};
   const std::vector stationary{options.stationary};
+  const std::vector chunk{options.exchange_chunks};
   const bool tries_exchanges = !from.exchanges.empty() && options.exchange == row_exchange::automatic;
   const bool tries_stationaries =
       !from.stationaries.empty() && options.stationary == partita::stationary::automatic;
+  const bool tries_chunks =
+      !from.chunks.empty() && options.exchange_chunks == 0 && options.ranks_of_node == 1;
   std::vector<policy_candidate> all;
   for (const partita::policy& p : from.policies)
     for (const mesh_shape shape :
          from.every_mesh ? partition::meshes_of(p, ranks) : std::vector{default_mesh(p, ranks)}) {
-      const policy_candidate plain{
-          p, shape, partition::same_policy(p, shape, from.policies), {}, false, exchange[0], stationary[0]};
+      const policy_candidate plain{p,
+                                   shape,
+                                   partition::same_policy(p, shape, from.policies),
+                                   {},
+                                   false,
+                                   exchange[0],
+                                   stationary[0],
+                                   chunk[0]};
       const bool along_row = p.sparse.rows.contains(axis::row) && shape.row > 1 && plain.same_as.empty();
       const bool along_col = p.sparse.cols.contains(axis::col) && shape.col > 1 && plain.same_as.empty();
       const std::vector<row_exchange>& exchanges = tries_exchanges && along_row ? from.exchanges : exchange;
@@ -79,9 +92,13 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
       for (const row_exchange rows : exchanges)
         for (const auto kept : stationaries) {
           if (rows == row_exchange::cover && kept == partita::stationary::c) continue;
-          policy_candidate& k = all.emplace_back(plain);
-          k.exchange = rows;
-          k.stationary = kept;
+          const bool in_chunks = tries_chunks && along_row && rows == row_exchange::sparsity_aware;
+          for (const int chunks : in_chunks ? from.chunks : chunk) {
+            policy_candidate& k = all.emplace_back(plain);
+            k.exchange = rows;
+            k.stationary = kept;
+            k.chunks = chunks;
+          }
         }
     }
   return all;

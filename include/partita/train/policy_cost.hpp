@@ -13,12 +13,12 @@
 namespace partita::nn {
 
 /// Whether the cost of this model is found from counts. Others compute from the entries of A what they
-/// exchange, as all do with covers, and are set up. Local. Throws error as find_model.
+/// exchange, as all do with covers and in chunks, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
   const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
   return !is_pattern(of) && of != graph::propagation_matrix::relations &&
-         options.exchange != row_exchange::cover;
+         options.exchange != row_exchange::cover && options.exchange_chunks <= 1;
 }
 
 namespace detail {

@@ -16,7 +16,8 @@ namespace partita::comm::detail {
 /// A group of ranks that are threads of one process.
 class thread_group : public rendezvous {
  public:
-  /// Operation s of the group uses slot s mod in_flight, which is recycled when every rank has left it.
+  /// Operation s of the group uses slot s mod in_flight, which is recycled when every rank has left it: a
+  /// rank that starts it leaves s - in_flight first, if need be, as if it waited for that one.
   static constexpr std::uint64_t in_flight = thread_endpoint::in_flight;
 
   thread_group(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
@@ -32,9 +33,12 @@ class thread_group : public rendezvous {
     const std::uint64_t sequence = next_[index(rank)]++;
     slot& s = slots_[sequence % in_flight];
     posted_operation& mine = s.posts[index(rank)];
-    if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)])
-      fail(held, base::sentence_of({"rank ", name(rank), " has more than ", in_flight,
-                                    " operations in flight at ", describe(op)}));
+    if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)]) {
+      const comm::collective oldest = mine.op;
+      held.unlock();
+      finish(*me, oldest, sequence - in_flight);
+      held.lock();
+    }
     ++waiting_for_slot_;
     wait(
         held, rank, op, [&] { return s.sequence == sequence; }, [&](int q) { return !s.left[index(q)]; });
@@ -58,6 +62,7 @@ class thread_group : public rendezvous {
     if (op.kind == operation::send) return messages_.finish_send(held, me, op, token);
     if (op.kind == operation::receive) return messages_.finish_receive(held, me, op, token);
     slot& s = slots_[token % in_flight];
+    if (s.sequence != token || s.left[index(me.rank())]) return;  // a later start has waited for it
     guarded(
         held, s.readers,
         [&] { op.kind == operation::broadcast ? broadcast(held, s, me, op) : exchange(held, s, me, op); },
@@ -78,6 +83,7 @@ class thread_group : public rendezvous {
       if (op.kind == operation::receive) return;
       if (op.kind == operation::send) return messages_.abandon_send(held, me, token);
       slot& s = slots_[token % in_flight];
+      if (s.sequence != token) return;
       wait_for_readers(held, s.readers);
       wait_on_readers(s, me);
     } catch (const device_error&) {  // the device has failed: no peer reads from it
