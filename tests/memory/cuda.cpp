@@ -3,7 +3,6 @@
 #include "partita/memory/cuda.hpp"
 
 #include <doctest/doctest.h>
-#include <numeric>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,35 +186,6 @@ TEST_CASE("synchronising is counted, and never done for the whole device") {
   CHECK(spent.device_synchronisations == 0);
   CHECK(spent.launches == 1);
   CHECK(spent.allocations == 1);
-}
-
-TEST_CASE("uploads take what is there now, in the order of the queue, and wait only for room") {
-  constexpr std::size_t half = partita::on_cuda::staging_ring::half_bytes / sizeof(int);
-  const device_queue<cuda_device> q;
-  const auto waits = [] { return emulator::count().stream_synchronisations; };
-  std::vector<int> values(100);
-  buffer<int, cuda_device> a(q, values.size()), b(q, values.size());
-  partita::copy(q, std::span<const int>(values), a.span());  // makes the ring
-  auto before = waits();
-  for (int round = 1; round <= 50; ++round) {
-    values.assign(values.size(), round);
-    partita::copy(q, std::span<const int>(values), a.span());
-    partita::on_cuda::launch(q, 100, increment{a.data(), b.data()});
-  }
-  partita::copy(q, std::span<const int>(b.span()), a.span());
-  CHECK(waits() == before);
-  CHECK(download(q, a) == std::vector<int>(100, 51));
-  CHECK(waits() == before + 1);
-
-  std::vector<int> many(3 * half + 7);
-  std::iota(many.begin(), many.end(), 0);
-  const std::vector<int> expected = many;
-  buffer<int, cuda_device> large(q, many.size());
-  before = waits();
-  partita::copy(q, std::span<const int>(many), large.span());
-  CHECK(waits() > before);
-  many.assign(many.size(), -1);
-  CHECK(download(q, large) == expected);
 }
 
 TEST_CASE("errors name the call") {

@@ -92,7 +92,8 @@ class in_edges {
   }
   local::csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns,
                                       local_index cols) const {
-    return local::make_tile<T>(mesh_.queue(), rows, offsets_of(rows), columns, cols, {}, mesh_.tile_entries());
+    return local::make_tile<T>(mesh_.queue(), rows, offsets_of(rows), columns, cols, {},
+                               mesh_.tile_entries());
   }
 
   /// This rank's entries, row by row with ascending global columns, and their number per row.
