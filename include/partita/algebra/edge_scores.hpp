@@ -30,6 +30,10 @@ struct edge_coefficient {
   bool drops, averaged, transposed;
   const local_index* global_columns = nullptr;  ///< of the columns, if these are renumbered
 
+  /// Whether every vertex has its own number, and every head its own coefficient: kernels may keep what
+  /// belongs to a row.
+  constexpr bool plain() const { return !averaged && global_columns == nullptr && keep.vertices == nullptr; }
+
   constexpr T exponent_of(local_index v, local_index u, local_index h) const {
     const T score = source(u, h) + target(v, h), scaled = slope * score;
     return (score > T(0) ? score : scaled) - log_sum(v, h);
