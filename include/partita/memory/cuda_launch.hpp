@@ -35,6 +35,16 @@ __global__ void __launch_bounds__(launch_block, min_blocks_per_multiprocessor<Bo
     body(t);
 }
 
+/// body(warp, lane) for the 32 lanes of every warp, which are together when it is called.
+template <class Body>
+__global__ void __launch_bounds__(launch_block, min_blocks_per_multiprocessor<Body>())
+    run_warps(Body body, std::uint32_t warps) {
+  const unsigned mine = (blockIdx.x * launch_block + threadIdx.x) / 32;
+  // In a uniform register, from which ptxas sees that lanes stay together.
+  const unsigned warp = __shfl_sync(0xffffffffu, mine, 0);
+  if (warp < warps) body(warp, static_cast<int>(threadIdx.x % 32));
+}
+
 /// Enqueues body(0), ..., body(threads - 1), in no particular order.
 template <class Body>
 void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body& body) {
@@ -43,6 +53,16 @@ void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body
   const std::int64_t blocks = std::min((threads + launch_block - 1) / launch_block, most_blocks);
   const device_guard guard(q.device());
   run_threads<<<static_cast<unsigned>(blocks), launch_block, 0, q.stream()>>>(body, threads);
+  check_cuda(cudaGetLastError(), "a kernel's launch");
+}
+
+/// Enqueues body(warp, 0), ..., body(warp, 31) for every warp.
+template <class Body>
+void launch_warps(const device_queue<cuda_device>& q, std::int64_t warps, const Body& body) {
+  constexpr int warps_of_block = launch_block / 32;
+  const auto blocks = static_cast<unsigned>((warps + warps_of_block - 1) / warps_of_block);
+  const device_guard guard(q.device());
+  run_warps<<<blocks, launch_block, 0, q.stream()>>>(body, static_cast<std::uint32_t>(warps));
   check_cuda(cudaGetLastError(), "a kernel's launch");
 }
 

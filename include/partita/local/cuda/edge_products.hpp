@@ -61,16 +61,18 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T>
                          local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                          matrix_view<T> y) {
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
-  const auto multiply = [&](const auto& weights, T* kept) {
-    warp_multiply(q, rows_of(a), a.columns, s, weights, kept, x, beta, y);
+  const auto multiply = [&](const auto& weights) {
+    if constexpr (coefficients_of_scores<F>)
+      if (!f.read_later) values = nullptr;
+    warp_multiply(q, rows_of(a), a.columns, s, weights, values, x, beta, y);
   };
   if constexpr (coefficients_of_scores<F>) {
     if (f.plain()) {
-      if (f.transposed) return multiply(score_weights<T, true>(f), values);
-      return multiply(score_weights<T, false>(f), values);
+      if (f.transposed) return multiply(score_weights<T, true>(f));
+      return multiply(score_weights<T, false>(f));
     }
   }
-  multiply(function_weights<F>{f}, values);
+  multiply(function_weights<F>{f});
 }
 
 /// As on_host::edge_multiply_transposed.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/cuda/edge_weights.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/head_slice.hpp"
@@ -40,11 +41,11 @@ struct add_to_rows {
 /// same entries take a block of columns each, of at most 16 heads.
 struct warp_lanes {
   int log_heads, log_lanes;
+  int batch, entries;  ///< entries at a time: of coefficients, of columns
   local_index packs_of_block, blocks;
 
   /// Entries whose columns a lane takes without a test between them.
   static constexpr int together(bool one_head) { return one_head ? 4 : 2; }
-  bool one_head() const { return log_heads == 0; }
 
   static warp_lanes of(const local::head_slice& s, local_index cols, int width, int packs_of_lane) {
     using count = std::uint32_t;
@@ -61,7 +62,11 @@ struct warp_lanes {
     while (heads_of(block * width) > 16) block = (block + 1) / 2;
     const local_index heads = heads_of(block * width);
     const local_index lanes = std::max(lanes_for(block), heads * together(heads == 1));
-    return {std::countr_zero(static_cast<count>(heads)), std::countr_zero(static_cast<count>(lanes)), block,
+    return {std::countr_zero(static_cast<count>(heads)),
+            std::countr_zero(static_cast<count>(lanes)),
+            32 / heads,
+            32 / lanes,
+            block,
             (packs + block - 1) / block};
   }
 };
@@ -73,10 +78,13 @@ struct warp_lanes {
 ///
 /// Weights: in_row(row, h), what a row has for a lane; of_entry(e, column), what an entry has for all heads;
 /// at(in_row, of_entry, row, e, column, h), the weight. `values`, if not null, gets the weights.
-template <int Width, bool OneHead, class Weights, class T>
+///
+/// LogHeads, LogLanes: those of the lanes, or -1 where they are known at run time only.
+template <int Width, int LogHeads, int LogLanes, class Weights, class T>
 struct warp_product {
-  static constexpr int packs_of_lane = 4 / Width, together = warp_lanes::together(OneHead);
-  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
+  static constexpr bool one_head = LogHeads == 0;
+  static constexpr int packs_of_lane = 4 / Width, together = warp_lanes::together(one_head);
+  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(double) ? 2 : Width == 1 ? 3 : 4;
 
   using sum = pack_of<T, Width>;
 
@@ -92,14 +100,14 @@ struct warp_product {
   sum* heads;
   sum* tails;
 
-  __device__ void operator()(std::int64_t thread) const {
-    const cell at = cell_of(static_cast<std::uint32_t>(thread / 32), lanes.blocks);
-    const lane me = lane_of(static_cast<int>(thread % 32), at.col);
-    const row_cut from = cuts[at.row], to = cuts[at.row + 1];
-    const local_index first = offsets[0], last = first + to.entry;
+  __device__ void operator()(std::uint32_t warp, int number) const {
+    const cell at = cell_of(warp, lanes.blocks);
+    const lane me = lane_of(number, at.col);
+    const row_cut from = uniform(cuts[at.row]), to = uniform(cuts[at.row + 1]);
+    const local_index first = uniform(offsets[0]), last = first + to.entry;
     local_index e = first + from.entry;
     for (local_index row = from.row; row < to.row || (row == to.row && to.done > 0); ++row) {
-      const local_index end = row < to.row ? offsets[row + 1] : last;
+      const local_index end = row < to.row ? uniform(offsets[row + 1]) : last;
       sum total[packs_of_lane] = {};
       add_entries(me, row, e, end, total);
       e = end;
@@ -110,37 +118,44 @@ struct warp_product {
 
  private:
   struct lane {
-    int number, entry, head;   ///< of 32; as a lane of coefficients: which of the batch's entries, which head
-    bool stores;               ///< the values of this head
-    int entry_of_columns;      ///< as a lane of columns
-    local_index pack;          ///< the first
-    int heads[packs_of_lane];  ///< of its packs, from the block's first on
+    int number, entry, head;       ///< of 32; as a lane of weights: the batch's entry, the head
+    bool stores;                   ///< the values of this head
+    int entry_of_columns;          ///< as a lane of columns
+    local_index pack, end;         ///< the first of its packs; end of the block's
+    int weights[packs_of_lane];    ///< the lanes that have the weights of its first entry's packs
     const T* from[packs_of_lane];  ///< row 0 of x, at its packs
-    local_index first_head, end;   ///< head of the block's first column; end of the block's packs
   };
 
   __device__ local_index packs() const { return result.y.cols / Width; }
+  __device__ int log_heads() const { return LogHeads < 0 ? lanes.log_heads : LogHeads; }
+  __device__ int log_lanes() const { return LogLanes < 0 ? lanes.log_lanes : LogLanes; }
+  __device__ int batch() const { return LogHeads < 0 ? lanes.batch : 32 >> log_heads(); }
+  __device__ int entries() const { return LogLanes < 0 ? lanes.entries : 32 >> log_lanes(); }
 
   __device__ lane lane_of(int number, local_index block) const {
     lane me{};
     me.number = number;
     const local_index first = block * lanes.packs_of_block, beyond = first + lanes.packs_of_block;
     me.end = beyond < packs() ? beyond : packs();
-    me.first_head = s.head_of(first * Width);
-    const local_index last_head = s.head_of(me.end * Width - 1);
-    me.entry = number >> lanes.log_heads;
-    me.head = me.first_head + (number & ((1 << lanes.log_heads) - 1));
+    const local_index first_head = s.head_of(first * Width), last_head = s.head_of(me.end * Width - 1);
+    me.entry = computed(number >> log_heads());
+    me.head = first_head + (number & ((1 << log_heads()) - 1));
     const bool begins = block == 0 || (s.first_col + first * Width) % s.head_width == 0;
-    me.stores = values != nullptr && me.head <= last_head && (me.head > me.first_head || begins);
+    me.stores = values != nullptr && me.head <= last_head && (me.head > first_head || begins);
     if (me.head > last_head) me.head = last_head;
-    me.entry_of_columns = number >> lanes.log_lanes;
-    me.pack = first + (number & ((1 << lanes.log_lanes) - 1));
+    me.entry_of_columns = computed(number >> log_lanes());
+    me.pack = first + (number & ((1 << log_lanes()) - 1));
     for (int c = 0; c < packs_of_lane; ++c) {
-      const local_index own = me.pack + (c << lanes.log_lanes), v = own < me.end ? own : me.end - 1;
-      me.heads[c] = s.head_of(v * Width) - me.first_head;
+      const local_index own = me.pack + (c << log_lanes()), v = own < me.end ? own : me.end - 1;
+      me.weights[c] = computed((me.entry_of_columns << log_heads()) + s.head_of(v * Width) - first_head);
       me.from[c] = x.data + v * Width;
     }
     return me;
+  }
+
+  static __device__ int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
+  static __device__ row_cut uniform(const row_cut& c) {
+    return {uniform(c.row), uniform(c.entry), uniform(c.done)};
   }
 
   template <class V>
@@ -155,7 +170,6 @@ struct warp_product {
                               sum (&total)[packs_of_lane]) const {
     if (e == end) return;
     const auto of_row = weights.in_row(row, me.head);
-    const int batch = 32 >> lanes.log_heads;
     const auto up_to_end = [&](local_index i) { return i < end ? i : end - 1; };
     local_index next = columns[up_to_end(e + me.number)];
     for (; e < end; e += 32) {
@@ -163,48 +177,49 @@ struct warp_product {
       const local_index mine = up_to_end(e + me.number), column = next;
       if (count == 32) next = columns[up_to_end(mine + 32)];
       const auto of_entry = weights.of_entry(mine, column);
-      for (int begin = 0; begin < count; begin += batch) {
-        const int k = begin + me.entry;
-        const local_index its_entry = up_to_end(e + k);
-        T weight = weights.at(of_row, from_lane(of_entry, k), row, its_entry, from_lane(column, k), me.head);
+      int k = me.entry, of_column = me.entry_of_columns;
+      for (int left = count; left > 0; left -= batch()) {
+        const local_index its_column = from_lane(column, k);
+        T weight = weights.at(of_row, from_lane(of_entry, k), row, up_to_end(e + k), its_column, me.head);
         if (k >= count) weight = 0;
-        if (me.stores && k < count) values[edge_at(its_entry, s.heads, me.head)] = weight;
-        const int some = count - begin < batch ? count - begin : batch;
-        add_batch(me, weight, column, begin, some, total);
+        if (values != nullptr)
+          if (me.stores && k < count) values[edge_at(e + k, s.heads, me.head)] = weight;
+        add_batch(me, weight, column, of_column, left < batch() ? left : batch(), total);
+        k += batch();
       }
     }
   }
 
-  /// `count` entries, of those whose columns lanes have those from `begin` on.
-  __device__ void add_batch(const lane& me, T weight, local_index column, int begin, int count,
+  /// `count` entries; lanes have their columns, this lane's first at of_column.
+  __device__ void add_batch(const lane& me, T weight, local_index column, int& of_column, int count,
                             sum (&total)[packs_of_lane]) const {
-    const int entries = 32 >> lanes.log_lanes;
-    for (int p = 0; p < count; p += together * entries) {
+    for (int skip = 0; count > 0; count -= together * entries()) {
 #pragma unroll
       for (int u = 0; u < together; ++u) {
-        const int k = p + u * entries + me.entry_of_columns;
-        const local_index its_column = from_lane(column, begin + k);
-        T w = from_lane(weight, OneHead ? k : (k << lanes.log_heads) + me.heads[0]);
+        const local_index its_column = from_lane(column, of_column);
+        T w = from_lane(weight, me.weights[0] + skip);
 #pragma unroll
         for (int c = 0; c < packs_of_lane; ++c) {
-          if (!OneHead && c > 0) w = from_lane(weight, (k << lanes.log_heads) + me.heads[c]);
-          const sum of_x = load<Width>(row_table<T>{me.from[c], x.stride}.at(its_column, 0));
+          if (!one_head && c > 0) w = from_lane(weight, me.weights[c] + skip);
+          const sum of_x = load<Width>(at_row(me.from[c], its_column, x.stride));
           for (int j = 0; j < Width; ++j) total[c].at[j] += w * of_x.at[j];
         }
+        of_column += entries();
+        skip += entries() << log_heads();
       }
     }
   }
 
   /// Adds what the lanes of the same columns have; to `parts` if not null, and else to y.
   __device__ void put(const lane& me, sum (&total)[packs_of_lane], local_index row, sum* parts) const {
-    for (int apart = 16; apart >> lanes.log_lanes != 0; apart /= 2)
+    for (int apart = 16; apart >> log_lanes() != 0; apart /= 2)
 #pragma unroll
       for (int c = 0; c < packs_of_lane; ++c)
         for (int j = 0; j < Width; ++j) total[c].at[j] += __shfl_xor_sync(0xffffffffu, total[c].at[j], apart);
     if (me.entry_of_columns > 0) return;
 #pragma unroll
     for (int c = 0; c < packs_of_lane; ++c) {
-      const local_index v = me.pack + (c << lanes.log_lanes);
+      const local_index v = me.pack + (c << log_lanes());
       if (v >= me.end) continue;
       if (parts != nullptr)
         parts[v] = total[c];
@@ -216,28 +231,25 @@ struct warp_product {
 
 namespace warp_detail {
 
-template <int Width, bool OneHead, class Weights, class T>
+template <int Width, class Weights, class T>
 void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
-              const local::head_slice& s, const warp_lanes& lanes, const Weights& weights, T* values,
-              const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
+              const local::head_slice& s, const Weights& weights, T* values, const matrix_view<const T>& x,
+              T beta, const matrix_view<T>& y) {
+  const warp_lanes lanes = warp_lanes::of(s, y.cols, Width, 4 / Width);
   const add_to_rows<Width, T> result{beta, y};
   const std::int64_t shares = share_count(a, 32 * lanes.blocks);
   in_shares(q, a, y.cols / Width, shares, result, [&](const row_cut* cuts, auto* heads, auto* tails) {
-    on_cuda::launch(q, 32 * lanes.blocks * shares,
-                    warp_product<Width, OneHead, Weights, T>{weights, columns, a.offsets, cuts, s, lanes,
-                                                             table_of(x), result, values, heads, tails});
+    const auto with = [&]<int log_heads, int log_lanes>(std::integer_sequence<int, log_heads, log_lanes>) {
+      on_cuda::launch_warps(
+          q, lanes.blocks * shares,
+          warp_product<Width, log_heads, log_lanes, Weights, T>{weights, columns, a.offsets, cuts, s, lanes,
+                                                                table_of(x), result, values, heads, tails});
+    };
+    if (lanes.log_heads == 0) return with(std::integer_sequence<int, 0, -1>());
+    if constexpr (Width > 1)
+      if (lanes.log_heads == 3 && lanes.log_lanes == 4) return with(std::integer_sequence<int, 3, 4>());
+    with(std::integer_sequence<int, -1, -1>());
   });
-}
-
-template <int Width, class Weights, class T>
-void multiply_packs(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
-                    const local::head_slice& s, const Weights& weights, T* values,
-                    const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
-  const warp_lanes lanes = warp_lanes::of(s, y.cols, Width, 4 / Width);
-  if (lanes.one_head())
-    multiply<Width, true>(q, a, columns, s, lanes, weights, values, x, beta, y);
-  else
-    multiply<Width, false>(q, a, columns, s, lanes, weights, values, x, beta, y);
 }
 
 }  // namespace warp_detail
@@ -250,9 +262,9 @@ void warp_multiply(const device_queue<cuda_device>& q, const pattern_rows& a, co
   constexpr int wide = widest<T>;
   if (a.rows == 0 || y.cols == 0) return;
   if (y.cols % wide == 0 && aligned(s, wide) && aligned(x, wide) && aligned(y, wide))
-    warp_detail::multiply_packs<wide>(q, a, columns, s, weights, values, x, beta, y);
+    warp_detail::multiply<wide>(q, a, columns, s, weights, values, x, beta, y);
   else
-    warp_detail::multiply_packs<1>(q, a, columns, s, weights, values, x, beta, y);
+    warp_detail::multiply<1>(q, a, columns, s, weights, values, x, beta, y);
 }
 
 }  // namespace partita::on_cuda
