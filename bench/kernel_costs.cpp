@@ -26,8 +26,9 @@ namespace {
 
 /// The kernel's name, without its launcher, namespaces and parameters.
 std::string short_name(std::string name) {
-  const std::string launcher = "run_threads<";
-  if (const auto at = name.find(launcher); at != std::string::npos) name = name.substr(at + launcher.size());
+  for (const std::string launcher : {"run_threads<", "run_warps<"})
+    if (const auto at = name.find(launcher); at != std::string::npos)
+      name = name.substr(at + launcher.size());
   if (const auto at = name.find("(", 1); at != std::string::npos) name = name.substr(0, at);
   for (const std::string space :
        {"partita::on_cuda::", "partita::algebra::detail::", "partita::base::", "partita::"})

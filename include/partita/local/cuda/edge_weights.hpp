@@ -52,6 +52,8 @@ struct nothing_of_entry {};
 /// Weights of any function f(row, e, h).
 template <class F>
 struct function_weights {
+  static constexpr bool in_many_registers = true;
+
   F f;
 
   constexpr nothing_of_entry in_row(local_index, local_index) const { return {}; }
@@ -65,6 +67,8 @@ struct function_weights {
 /// Stored weights: those of entry e start at values + heads * e, or heads * order[e] if `order` is not null.
 template <class T>
 struct stored_weights {
+  static constexpr bool in_many_registers = false;
+
   const T* values;
   const local_index* order;
   local_index heads;
@@ -80,13 +84,16 @@ struct stored_weights {
 /// A function that is the softmax coefficients of scores, as algebra/edge_scores.hpp has them.
 template <class F>
 concept coefficients_of_scores = requires(const F f) {
-  f.source, f.target, f.log_sum, f.slope, f.keep, f.drops, f.transposed, f.first_source, f.first_target, f.read_later;
+  f.source, f.target, f.log_sum, f.slope, f.keep, f.drops, f.transposed, f.first_source, f.first_target,
+      f.read_later;
 };
 
 /// Softmax coefficients of scores, exp(leaky(source(u, h) + target(v, h)) - log_sum(v, h)), after dropout.
 /// Rows are targets v, which have their terms in registers, or sources u if transposed.
 template <class T, bool Transposed>
 struct score_weights {
+  static constexpr bool in_many_registers = false;
+
   struct in_row_type {
     const T* of_columns;  ///< the head's, in row 0
     T score, log_sum;

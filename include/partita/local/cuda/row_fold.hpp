@@ -259,7 +259,7 @@ template <class Fold, class F>
 void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs,
                std::int64_t shares, const Fold& fold, const F& fold_all) {
   using sum = typename Fold::sum;
-  const auto parts = static_cast<std::size_t>(shares * packs);
+  const auto parts = std::is_empty_v<sum> ? std::size_t{0} : static_cast<std::size_t>(shares * packs);
   auto& bytes = q.resource<fold_memory>().bytes;
   bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(shares + 1) * sizeof(row_cut));
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
@@ -267,7 +267,8 @@ void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_
   row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
   on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
   fold_all(static_cast<const row_cut*>(cuts), heads, tails);
-  on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
+  if constexpr (!std::is_empty_v<sum>)
+    on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
 }
 
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "partita/local/cuda/edge_weights.hpp"
-#include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/cuda/vector.hpp"
+#include "partita/local/cuda/warp_rows.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/view.hpp"
 
@@ -77,43 +77,38 @@ struct warp_lanes {
 /// last column, so that an infinite number in that row of x gives NaN.
 ///
 /// Weights: in_row(row, h), what a row has for a lane; of_entry(e, column), what an entry has for all heads;
-/// at(in_row, of_entry, row, e, column, h), the weight. `values`, if not null, gets the weights.
+/// at(in_row, of_entry, row, e, column, h), the weight; in_many_registers. `values`, if not null, gets the
+/// weights.
 ///
 /// LogHeads, LogLanes: those of the lanes, or -1 where they are known at run time only.
 template <int Width, int LogHeads, int LogLanes, class Weights, class T>
 struct warp_product {
   static constexpr bool one_head = LogHeads == 0;
   static constexpr int packs_of_lane = 4 / Width, together = warp_lanes::together(one_head);
-  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(double) ? 2 : Width == 1 ? 3 : 4;
+  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(double)                ? 2
+                                                       : Width == 1 || Weights::in_many_registers ? 3
+                                                                                                  : 4;
 
   using sum = pack_of<T, Width>;
 
   Weights weights;
   const local_index* columns;
-  const local_index* offsets;
-  const row_cut* cuts;
+  rows_of_share<sum> rows;
   local::head_slice s;
   warp_lanes lanes;
   row_table<T> x;
   add_to_rows<Width, T> result;
   T* values;
-  sum* heads;
-  sum* tails;
 
   __device__ void operator()(std::uint32_t warp, int number) const {
     const cell at = cell_of(warp, lanes.blocks);
     const lane me = lane_of(number, at.col);
-    const row_cut from = uniform(cuts[at.row]), to = uniform(cuts[at.row + 1]);
-    const local_index first = uniform(offsets[0]), last = first + to.entry;
-    local_index e = first + from.entry;
-    for (local_index row = from.row; row < to.row || (row == to.row && to.done > 0); ++row) {
-      const local_index end = row < to.row ? uniform(offsets[row + 1]) : last;
-      sum total[packs_of_lane] = {};
-      add_entries(me, row, e, end, total);
-      e = end;
-      sum* const parts = row == to.row ? tails : row == from.row && from.done > 0 ? heads : nullptr;
-      put(me, total, row, parts == nullptr ? nullptr : parts + std::int64_t{at.row} * packs());
-    }
+    rows.for_rows(static_cast<std::uint32_t>(at.row),
+                  [&](local_index row, local_index e, local_index end, sum* parts) {
+                    sum total[packs_of_lane] = {};
+                    add_entries(me, row, e, end, total);
+                    put(me, total, row, parts);
+                  });
   }
 
  private:
@@ -126,7 +121,7 @@ struct warp_product {
     const T* from[packs_of_lane];  ///< row 0 of x, at its packs
   };
 
-  __device__ local_index packs() const { return result.y.cols / Width; }
+  __device__ local_index packs() const { return rows.packs; }
   __device__ int log_heads() const { return LogHeads < 0 ? lanes.log_heads : LogHeads; }
   __device__ int log_lanes() const { return LogLanes < 0 ? lanes.log_lanes : LogLanes; }
   __device__ int batch() const { return LogHeads < 0 ? lanes.batch : 32 >> log_heads(); }
@@ -151,19 +146,6 @@ struct warp_product {
       me.from[c] = x.data + v * Width;
     }
     return me;
-  }
-
-  static __device__ int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
-  static __device__ row_cut uniform(const row_cut& c) {
-    return {uniform(c.row), uniform(c.entry), uniform(c.done)};
-  }
-
-  template <class V>
-  static __device__ V from_lane(V value, int lane) {
-    if constexpr (std::is_empty_v<V>)
-      return value;
-    else
-      return __shfl_sync(0xffffffffu, value, lane);
   }
 
   __device__ void add_entries(const lane& me, local_index row, local_index e, local_index end,
@@ -240,10 +222,16 @@ void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const l
   const std::int64_t shares = share_count(a, 32 * lanes.blocks);
   in_shares(q, a, y.cols / Width, shares, result, [&](const row_cut* cuts, auto* heads, auto* tails) {
     const auto with = [&]<int log_heads, int log_lanes>(std::integer_sequence<int, log_heads, log_lanes>) {
-      on_cuda::launch_warps(
-          q, lanes.blocks * shares,
-          warp_product<Width, log_heads, log_lanes, Weights, T>{weights, columns, a.offsets, cuts, s, lanes,
-                                                                table_of(x), result, values, heads, tails});
+      on_cuda::launch_warps(q, lanes.blocks * shares,
+                            warp_product<Width, log_heads, log_lanes, Weights, T>{
+                                weights,
+                                columns,
+                                {a.offsets, cuts, y.cols / Width, heads, tails},
+                                s,
+                                lanes,
+                                table_of(x),
+                                result,
+                                values});
     };
     if (lanes.log_heads == 0) return with(std::integer_sequence<int, 0, -1>());
     if constexpr (Width > 1)
