@@ -21,7 +21,7 @@ NAMES = {
     "numbers": "numbers", "mutex": "lock_guard mutex scoped_lock unique_lock", "new": "align_val_t bad_alloc bad_array_new_length nothrow", "numeric": "accumulate adjacent_difference exclusive_scan iota transform_reduce", "optional": "nullopt optional", "source_location": "source_location",
     "set": "set", "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "length_error runtime_error", "string": "getline string to_string", "string_view": "string_view",
     "system_error": "errc error_code generic_category", "thread": "jthread this_thread thread", "tuple": "apply tie tuple", "typeindex": "type_index", "typeinfo": "type_info",
-    "type_traits": "add_pointer_t conditional_t false_type integral_constant is_arithmetic_v is_const_v is_convertible_v is_enum_v is_floating_point_v is_integral_v is_invocable_v is_lvalue_reference_v is_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t remove_reference_t true_type "
+    "type_traits": "add_pointer_t conditional_t false_type integral_constant is_arithmetic_v is_const_v is_convertible_v is_empty_v is_enum_v is_floating_point_v is_integral_v is_invocable_v is_lvalue_reference_v is_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t remove_reference_t true_type "
                    "remove_pointer_t type_identity type_identity_t",
     "utility": "index_sequence make_index_sequence as_const declval exchange forward in_place_type integer_sequence make_integer_sequence move pair", "variant": "get get_if variant visit", "vector": "erase_if vector",
 }

@@ -35,9 +35,16 @@ void products_of_slices_cut_anywhere() {
     }
   for (const auto& [m, k] :
        std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {2, 1000}, {3001, 400}})
-    for (const partita::local::head_slice s :
-         {partita::local::head_slice{1, 41, 3}, {3, 5, 2}, {8, 8, 0}, {8, 8, 12}, {2, 130, 5}, {9, 1, 0}})
-      check_products<T, Device>(s.head_width > 100 ? std::min(m, 301) : m, k, s,
+    for (const partita::local::head_slice s : {partita::local::head_slice{1, 41, 3},
+                                               {3, 5, 2},
+                                               {8, 8, 0},
+                                               {8, 8, 12},
+                                               {2, 130, 5},
+                                               {9, 1, 0},
+                                               {1, 48, 0},
+                                               {40, 4, 0},
+                                               {35, 2, 1}})
+      check_products<T, Device>(s.heads * s.head_width > 100 ? std::min(m, 301) : m, k, s,
                                 s.heads * s.head_width - s.first_col);
 }
 

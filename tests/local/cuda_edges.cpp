@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's kernels of a pattern's entries: the reference, adjoints, and gradients as differences.
+#include "laws/coefficient_laws.hpp"
 #include "laws/edge_laws.hpp"
 #include "support/stage_cuda.hpp"
 
@@ -26,6 +27,15 @@ TEST_CASE_TEMPLATE("cuda edges: products of slices cut anywhere", T, float, doub
   products_of_slices_cut_anywhere<T, cuda_device>();
 }
 TEST_CASE_TEMPLATE("cuda edges: scores and maps", T, float, double) { scores_and_maps<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda edges: products with coefficients of scores", T, float, double) {
+  products_with_coefficients_of_scores<T, cuda_device>();
+}
+TEST_CASE_TEMPLATE("cuda edges: the gradient of a softmax with row sums of its own", T, float, double) {
+  for (const local_index heads : {0, 1, 3, 8, 33})
+    for (const auto& [m, k] :
+         std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}})
+      check_fused_gradient<T, cuda_device>(sparse<T>(m, k), m, k, heads);
+}
 TEST_CASE_TEMPLATE("cuda aggregate: largest neighbours and the way back", T, float, double) {
   largest_neighbours<T, cuda_device>();
 }

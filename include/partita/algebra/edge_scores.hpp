@@ -29,6 +29,11 @@ struct edge_coefficient {
   base::dropped<T> keep;
   bool drops, averaged, transposed;
   const local_index* global_columns = nullptr;  ///< of the columns, if these are renumbered
+  bool read_later = true;                       ///< after the product; kernels need not store it otherwise
+
+  /// Whether every vertex has its own number, and every head its own coefficient: kernels may keep what
+  /// belongs to a row.
+  constexpr bool plain() const { return !averaged && global_columns == nullptr && keep.vertices == nullptr; }
 
   constexpr T exponent_of(local_index v, local_index u, local_index h) const {
     const T score = source(u, h) + target(v, h), scaled = slope * score;
@@ -106,11 +111,13 @@ struct coefficient_of_entry {
 template <class T, class Device, class Scores>
 class edge_coefficients {
  public:
-  edge_coefficients(const Scores& scores, const edge_matrix<T, Device>& e, bool transposed)
-      : scores_(&scores), e_(&e), transposed_(transposed) {}
+  edge_coefficients(const Scores& scores, const edge_matrix<T, Device>& e, bool transposed, bool read_later)
+      : scores_(&scores), e_(&e), transposed_(transposed), read_later_(read_later) {}
 
   edge_coefficient<T> operator()(std::size_t t, const local::csr_slice<T>& part) const {
-    return scores_->coefficient(*e_, t, part, transposed_);
+    edge_coefficient<T> f = scores_->coefficient(*e_, t, part, transposed_);
+    f.read_later = read_later_;
+    return f;
   }
   /// values = the coefficients of a part, in a pass of its own.
   void store(local::entry_passes<Device>& passes, std::size_t number, std::size_t t,
@@ -149,7 +156,7 @@ class edge_coefficients {
 
   const Scores* scores_;
   const edge_matrix<T, Device>* e_;
-  bool transposed_;
+  bool transposed_, read_later_;
 };
 
 }  // namespace algebra::detail
@@ -232,10 +239,15 @@ class edge_scores {
   }
 
   /// The coefficients of e's entries and heads, as taken by edge_spmm_plan::compute, for e over the pattern
-  /// (rows are targets). e must outlive the result.
-  auto by_targets(const edges& e) const { return coefficients(*this, e, false); }
+  /// (rows are targets). e must outlive the result; unless its values are read_later, they are undefined
+  /// after the product.
+  auto by_targets(const edges& e, bool read_later = true) const {
+    return coefficients(*this, e, false, read_later);
+  }
   /// As above, for e over the transposed pattern (rows are sources).
-  auto by_sources(const edges& e) const { return coefficients(*this, e, true); }
+  auto by_sources(const edges& e, bool read_later = true) const {
+    return coefficients(*this, e, true, read_later);
+  }
 
   /// What this rank receives in forward and transpose, in closed form.
   traffic predicted() const { return predicted_forward() + gather_log_sums_.predicted(); }

@@ -123,7 +123,7 @@ class tiled_attention final : public attention_way<T, Device> {
   /// Z_K from Z_0, in the policy's layout.
   template <class X, class Y>
   void multiply(const X& x, Y& y) {
-    const auto coefficients = scores_.by_targets(alpha_);
+    const auto coefficients = scores_.by_targets(alpha_, hops() > 1);
     if (between_.empty()) return product_.compute(alpha_, coefficients, x, y);
     product_.compute(alpha_, coefficients, x, between_.front());
     for (std::size_t k = 1; k < between_.size(); ++k) product_(alpha_, between_[k - 1], between_[k]);
@@ -137,7 +137,8 @@ class tiled_attention final : public attention_way<T, Device> {
     const auto step = [&](std::size_t k, const auto& z, const auto& now, auto& next) {  // dZ_k from dZ_(k+1)
       if (by_edges_) by_edges_->sample.parts(now, z, alpha_, k == last ? T(0) : T(1));
       if (k == last)
-        transposed_product_.compute(transposed_alpha_, scores_.by_sources(transposed_alpha_), now, next);
+        transposed_product_.compute(transposed_alpha_, scores_.by_sources(transposed_alpha_, hops() > 1), now,
+                                    next);
       else
         transposed_product_(transposed_alpha_, now, next);
     };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Folds over the entries of a row for edge kernels, for use with fold_rows; each pack of columns is one
-/// head.
+/// Folds over the entries of a row for each head: for fold_heads, and fold_of_values for fold_rows.
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "partita/local/cuda/edge_weights.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/view.hpp"
@@ -19,12 +19,13 @@ struct attention {
   const local_index* columns;
   local_index heads;
   T slope;
-  matrix_view<const T> source, target;
+  row_table<T> sources, targets;
 
   constexpr T leaky(T z) const { return z > 0 ? z : slope * z; }
-  constexpr T score(local_index row, local_index e, local_index h) const {
-    return leaky(source(columns[e], h) + target(row, h));
+  __device__ T source(local_index e, local_index h) const {
+    return *at_row(sources.data + h, columns[e], sources.stride);
   }
+  __device__ T target(local_index row, local_index h) const { return *targets.at(row, h); }
 };
 
 /// Online log-sum-exp: largest + log(total), where total is the sum of exp(score - largest).
@@ -34,12 +35,10 @@ struct log_total {
   double total = 0;
 
   constexpr void add(T score) {
-    if (score > largest) {
-      total = total * std::exp(largest - score) + 1;
-      largest = score;
-    } else {
-      total += std::exp(score - largest);
-    }
+    const bool larger = score > largest;
+    const double factor = std::exp(larger ? largest - score : score - largest);
+    total = larger ? total * factor + 1 : total + factor;
+    largest = larger ? score : largest;
   }
   constexpr void merge(const log_total& later) {
     if (total == 0) {
@@ -55,9 +54,7 @@ struct log_total {
 
 /// log_sum(i, h) = log sum_e exp(score(e, h)), in a single pass over the scores.
 template <class T>
-struct log_sums_of_scores : columns_ahead {
-  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 3;
-
+struct log_sums_of_scores {
   using sum = log_total<T>;
   using term = T;
 
@@ -65,17 +62,24 @@ struct log_sums_of_scores : columns_ahead {
   matrix_view<T> log_sum;
 
   constexpr sum zero() const { return {}; }
-  constexpr term term_of(local_index e, local_index h) const { return scores.source(columns[e], h); }
-  constexpr void terms_of(const ahead& four, local_index, local_index h, term (&terms)[4]) const {
-    for (int k = 0; k < 4; ++k) terms[k] = scores.source(four.at[k], h);
-  }
-  constexpr void add(sum& total, term source, local_index row, local_index h) const {
-    total.add(scores.leaky(source + scores.target(row, h)));
+  __device__ T in_row(local_index row, local_index h) const { return scores.target(row, h); }
+  __device__ term term_of(local_index e, local_index h) const { return scores.source(e, h); }
+  constexpr void add(sum& total, term source, T target, local_index) const {
+    total.add(scores.leaky(source + target));
   }
   constexpr void merge(sum& total, const sum& later) const { total.merge(later); }
   constexpr void store(const sum& total, local_index row, local_index h) const {
     log_sum(row, h) = total.total == 0 ? T{0} : static_cast<T>(total.largest + std::log(total.total));
   }
+};
+
+/// Base of folds over heads that accumulate with +=.
+template <class Sum>
+struct summing_heads {
+  using sum = Sum;
+
+  constexpr sum zero() const { return 0; }
+  constexpr void merge(sum& total, const sum& later) const { total += later; }
 };
 
 /// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i.
@@ -105,7 +109,7 @@ struct fold_of_values : nothing_ahead {
 
 /// out(row, h) = sum_e u[e, h] v[e, h], accumulated in double.
 template <class T, class To>
-struct dots_of_values : summing<nothing_ahead, double> {
+struct dots_of_values : summing_heads<double> {
   using term = double;
 
   const T* u;
@@ -113,58 +117,88 @@ struct dots_of_values : summing<nothing_ahead, double> {
   local_index heads;
   matrix_view<To> out;
 
+  constexpr nothing_of_entry in_row(local_index, local_index) const { return {}; }
   constexpr term term_of(local_index e, local_index h) const {
     return double{u[edge_at(e, heads, h)]} * v[edge_at(e, heads, h)];
   }
-  constexpr void add(double& total, term product, local_index, local_index) const { total += product; }
+  constexpr void add(double& total, term product, nothing_of_entry, local_index) const { total += product; }
   constexpr void store(double total, local_index row, local_index h) const {
     out(row, h) = static_cast<To>(total);
+  }
+};
+
+/// Softmax values of scores with their gradients: what folds over these have in common.
+template <class T>
+struct softmax_terms {
+  struct row_terms {
+    T target, log_sum;
+  };
+  struct term {
+    local_index entry;
+    T source, gradient;
+  };
+
+  attention<T> scores;
+  matrix_view<const T> log_sum;
+  T* edges;  ///< the gradients of the softmax values
+
+  __device__ row_terms in_row(local_index row, local_index h) const {
+    return {scores.target(row, h), log_sum(row, h)};
+  }
+  __device__ term term_of(local_index e, local_index h) const {
+    return {e, scores.source(e, h), edges[edge_at(e, scores.heads, h)]};
+  }
+  __device__ T value(const term& of_entry, const row_terms& of_row) const {
+    return exponential(scores.leaky(of_entry.source + of_row.target) - of_row.log_sum);
+  }
+};
+
+/// row_dot(i, h) = sum_e alpha(e, h) edges[e, h] with the softmax values alpha, accumulated in double.
+template <class T>
+struct softmax_row_dots : summing_heads<double>, softmax_terms<T> {
+  using typename softmax_terms<T>::row_terms, typename softmax_terms<T>::term;
+
+  matrix_view<T> row_dot;
+
+  __device__ void add(double& total, const term& next, const row_terms& of_row, local_index) const {
+    total += double{this->value(next, of_row)} * next.gradient;
+  }
+  constexpr void store(double total, local_index row, local_index h) const {
+    row_dot(row, h) = static_cast<T>(total);
   }
 };
 
 /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i. In place: edges[e, h] holds
 /// the gradient of the softmax values on entry and g(e, h), that of the score arguments, on return.
 template <class T>
-struct target_gradient : summing<columns_ahead, T> {
-  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
-
-  using typename columns_ahead::ahead;
-  struct term {
-    local_index entry;
-    T source, dvalue;
+struct target_gradient : summing_heads<T>, softmax_terms<T> {
+  using typename softmax_terms<T>::term;
+  struct row_terms : softmax_terms<T>::row_terms {
+    T dot;
   };
 
-  attention<T> scores;
-  matrix_view<const T> log_sum, row_dot;
+  matrix_view<const T> row_dot;
   T beta;
-  T* edges;
   matrix_view<T> dtarget;
 
-  constexpr term term_of(local_index e, local_index h) const { return of(this->columns[e], e, h); }
-  constexpr void terms_of(const ahead& four, local_index e, local_index h, term (&terms)[4]) const {
-    for (int k = 0; k < 4; ++k) terms[k] = of(four.at[k], e + k, h);
+  __device__ row_terms in_row(local_index row, local_index h) const {
+    return {softmax_terms<T>::in_row(row, h), row_dot(row, h)};
   }
-  constexpr void add(T& total, const term& next, local_index row, local_index h) const {
-    const T z = next.source + scores.target(row, h);
-    const T alpha = std::exp(scores.leaky(z) - log_sum(row, h));
-    const T g = alpha * (next.dvalue - row_dot(row, h)) * (z > 0 ? T{1} : scores.slope);
-    edges[edge_at(next.entry, scores.heads, h)] = g;
+  __device__ void add(T& total, const term& next, const row_terms& of_row, local_index h) const {
+    const T slope = next.source + of_row.target > 0 ? T{1} : this->scores.slope;
+    const T g = this->value(next, of_row) * (next.gradient - of_row.dot) * slope;
+    this->edges[edge_at(next.entry, this->scores.heads, h)] = g;
     total += g;
   }
   constexpr void store(T total, local_index row, local_index h) const {
     dtarget(row, h) = beta == 0 ? total : total + beta * dtarget(row, h);
-  }
-
- private:
-  constexpr term of(local_index column, local_index e, local_index h) const {
-    return {e, scores.source(column, h), edges[edge_at(e, scores.heads, h)]};
   }
 };
 
 /// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c; a fold over the
 /// transposed pattern, whose t-th entry is entry numbers[t].
 template <class T>
-struct source_gradient : summing<nothing_ahead, T> {
+struct source_gradient : summing_heads<T> {
   using term = T;
 
   const T* g;
@@ -173,11 +207,26 @@ struct source_gradient : summing<nothing_ahead, T> {
   T beta;
   matrix_view<T> dsource;
 
+  constexpr nothing_of_entry in_row(local_index, local_index) const { return {}; }
   constexpr term term_of(local_index t, local_index h) const { return g[edge_at(numbers[t], heads, h)]; }
-  constexpr void add(T& total, term next, local_index, local_index) const { total += next; }
+  constexpr void add(T& total, term next, nothing_of_entry, local_index) const { total += next; }
   constexpr void store(T total, local_index column, local_index h) const {
     dsource(column, h) = beta == 0 ? total : total + beta * dsource(column, h);
   }
+};
+
+/// Calls f(row, e, h) for every entry and head.
+template <class F>
+struct each_head {
+  struct sum {};
+  using term = local_index;
+
+  F f;
+
+  constexpr sum zero() const { return {}; }
+  constexpr local_index in_row(local_index row, local_index) const { return row; }
+  constexpr term term_of(local_index e, local_index) const { return e; }
+  __device__ void add(sum&, local_index e, local_index row, local_index h) const { f(row, e, h); }
 };
 
 }  // namespace partita::on_cuda

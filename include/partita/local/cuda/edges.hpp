@@ -11,6 +11,7 @@
 #include "partita/local/cuda/edge_folds.hpp"
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/row_fold.hpp"
+#include "partita/local/cuda/warp_rows.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 
@@ -24,9 +25,8 @@ struct apply_to_entry {
   const T* in;
   T* out;
 
-  constexpr void operator()(local_index row, local_index e) const {
-    for (local_index h = 0; h < heads; ++h)
-      out[edge_at(e, heads, h)] = f(row, columns[e], h, in[edge_at(e, heads, h)]);
+  constexpr void operator()(local_index row, local_index e, local_index h) const {
+    out[edge_at(e, heads, h)] = f(row, columns[e], h, in[edge_at(e, heads, h)]);
   }
 };
 
@@ -36,9 +36,9 @@ struct store_softmax {
   matrix_view<const T> log_sum;
   T* values;
 
-  constexpr void operator()(local_index row, local_index e) const {
-    for (local_index h = 0; h < scores.heads; ++h)
-      values[edge_at(e, scores.heads, h)] = std::exp(scores.score(row, e, h) - log_sum(row, h));
+  __device__ void operator()(local_index row, local_index e, local_index h) const {
+    const T score = scores.leaky(scores.source(e, h) + scores.target(row, h));
+    values[edge_at(e, scores.heads, h)] = exponential(score - log_sum(row, h));
   }
 };
 
@@ -48,8 +48,22 @@ template <class T>
 attention<T> attend(const char* operation, const local::csr_view<T>& a, local_index heads, T slope,
                     const matrix_view<const T>& source, const matrix_view<const T>& target) {
   local::require_scores(operation, a, heads, source, target);
-  return {a.columns, heads, slope, source, target};
+  return {a.columns, heads, slope, table_of(source), table_of(target)};
 }
+
+/// f(row, e, h) for every entry and head.
+template <class F, class T>
+void for_heads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, local_index heads,
+               const F& f) {
+  fold_heads(q, rows_of(a), heads, each_head<F>{f});
+}
+
+/// Row sums of the products of softmax values with their gradients.
+struct row_dot_memory {
+  explicit row_dot_memory(const device_queue<cuda_device>&) {}
+
+  buffer<std::byte, cuda_device> bytes;
+};
 
 }  // namespace edge_detail
 
@@ -57,7 +71,7 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
 template <class F, class T>
 void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
                 const local::scalar<T>* in, T* out) {
-  for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
+  edge_detail::for_heads(q, a, heads, apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
 /// As on_host::edge_log_sum.
@@ -67,7 +81,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
                   matrix_view<T> log_sum, local_index = 0) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
-  fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
+  fold_heads(q, rows_of(a), heads, log_sums_of_scores<T>{scores, log_sum});
 }
 
 /// As on_host::edge_softmax.
@@ -77,7 +91,7 @@ void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
                   local::input_view<T> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
-  for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
+  edge_detail::for_heads(q, a, heads, store_softmax<T>{scores, log_sum, values});
 }
 
 /// As on_host::edge_softmax_gradient.
@@ -94,10 +108,28 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<
   local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
-  fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
-            target_gradient<T>{{a.columns}, scores, log_sum, row_dot, beta, edges, dtarget});
-  fold_rows(q, rows_of(inverse.transposed<T>()), heads, 0,
-            source_gradient<T>{{}, edges, inverse.entry_numbers, heads, beta, dsource});
+  fold_heads(q, rows_of(a), heads, target_gradient<T>{{}, {scores, log_sum, edges}, row_dot, beta, dtarget});
+  fold_heads(q, rows_of(inverse.transposed<T>()), heads,
+             source_gradient<T>{{}, edges, inverse.entry_numbers, heads, beta, dsource});
+}
+
+/// As on_host::edge_softmax_gradient_of_rows.
+template <class T>
+void edge_softmax_gradient_of_rows(const device_queue<cuda_device>& q, local::input_csr<T> a,
+                                   const local::csr_inverse_view& inverse, local_index heads,
+                                   local::scalar<T> slope, local::input_view<T> source,
+                                   local::input_view<T> target, local::input_view<T> log_sum,
+                                   local::scalar<T> beta, local::scalar<T>* edges, matrix_view<T> dsource,
+                                   matrix_view<T> dtarget) {
+  constexpr const char* name = "edge_softmax_gradient_of_rows";
+  const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
+  local::require_row_values(name, a, heads, "log_sum", log_sum);
+  auto& bytes = q.resource<edge_detail::row_dot_memory>().bytes;
+  bytes.grow(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads) * sizeof(T));
+  const matrix_view<T> dots{reinterpret_cast<T*>(bytes.data()), a.rows, heads, heads};
+  fold_heads(q, rows_of(a), heads, softmax_row_dots<T>{{}, {scores, log_sum, edges}, dots});
+  edge_softmax_gradient<T>(q, a, inverse, heads, slope, source, target, log_sum, dots, beta, edges, dsource,
+                           dtarget);
 }
 
 /// As on_host::edge_row_dot.
@@ -105,7 +137,7 @@ template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("edge_row_dot", a, heads, "out", out);
-  fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
+  fold_heads(q, rows_of(a), heads, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
 /// As on_host::edge_row_fold, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)); f must

@@ -211,7 +211,7 @@ struct fold_shares {
 };
 
 /// Thread (share, v) joins the parts of the row that begins in its share and ends in a later one.
-template <row_fold Fold>
+template <class Fold>
 struct merge_shares {
   using sum = typename Fold::sum;
 
@@ -255,23 +255,34 @@ inline std::int64_t share_count(const pattern_rows& a, local_index packs) {
                                   most);
 }
 
-/// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
-/// 16-byte alignment, in elements.
-template <row_fold Fold>
-void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
-               const Fold& fold) {
+/// Cuts the rows of `a` into shares and calls fold_all(cuts, heads, tails), which has to enqueue the fold of
+/// every share for `packs` packs of columns as fold_shares does; joins what it leaves.
+template <class Fold, class F>
+void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs,
+               std::int64_t shares, const Fold& fold, const F& fold_all) {
   using sum = typename Fold::sum;
-  if (a.rows == 0 || packs == 0) return;
-  const std::int64_t shares = share_count(a, packs);
-  const auto parts = static_cast<std::size_t>(shares * packs);
+  const auto parts = std::is_empty_v<sum> ? std::size_t{0} : static_cast<std::size_t>(shares * packs);
   auto& bytes = q.resource<fold_memory>().bytes;
   bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(shares + 1) * sizeof(row_cut));
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
   sum* const tails = heads + parts;
   row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
   on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
-  on_cuda::launch(q, shares * packs, fold_shares<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
-  on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
+  fold_all(static_cast<const row_cut*>(cuts), heads, tails);
+  if constexpr (!std::is_empty_v<sum>)
+    on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
+}
+
+/// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
+/// 16-byte alignment, in elements.
+template <row_fold Fold>
+void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
+               const Fold& fold) {
+  if (a.rows == 0 || packs == 0) return;
+  const std::int64_t shares = share_count(a, packs);
+  in_shares(q, a, packs, shares, fold, [&](const row_cut* cuts, auto* heads, auto* tails) {
+    on_cuda::launch(q, shares * packs, fold_shares<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
+  });
 }
 
 }  // namespace partita::on_cuda
