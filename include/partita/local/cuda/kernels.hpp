@@ -2,8 +2,9 @@
 #pragma once
 /// Kernels for CUDA devices. Every function takes a queue first and enqueues its work there; functions that
 /// return a number synchronise. All memory is device memory. Kernel bodies are device-independent constexpr
-/// objects, and results do not depend on the number or order of threads. Semantics are those of the on_host
-/// functions of the same name; in addition, any function may throw device_error.
+/// objects, except those of warps (warp_rows.hpp), and results do not depend on the number or order of
+/// threads. Semantics are those of the on_host functions of the same name; in addition, any function may
+/// throw device_error.
 
 #include "partita/local/cuda/aggregate.hpp"
 #include "partita/local/cuda/edge_products.hpp"
