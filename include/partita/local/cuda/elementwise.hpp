@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "partita/local/cuda/assign.hpp"
+#include "partita/local/fusion.hpp"
 #include "partita/local/shapes.hpp"
 
 namespace partita::on_cuda {
