@@ -68,8 +68,8 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T>
   };
   if constexpr (coefficients_of_scores<F>) {
     if (f.plain()) {
-      if (f.transposed) return multiply(score_weights<T, true>(f));
-      return multiply(score_weights<T, false>(f));
+      if (f.transposed) return multiply(score_weights<T, true>(f, a.columns));
+      return multiply(score_weights<T, false>(f, a.columns));
     }
   }
   multiply(function_weights<F>{f});

@@ -56,6 +56,7 @@ struct function_weights {
 
   F f;
 
+  constexpr local_index column(local_index, local_index of_x) const { return of_x; }
   constexpr nothing_of_entry in_row(local_index, local_index) const { return {}; }
   constexpr nothing_of_entry of_entry(local_index, local_index) const { return {}; }
   constexpr auto at(nothing_of_entry, nothing_of_entry, local_index row, local_index e, local_index,
@@ -73,6 +74,7 @@ struct stored_weights {
   const local_index* order;
   local_index heads;
 
+  constexpr local_index column(local_index, local_index of_x) const { return of_x; }
   constexpr nothing_of_entry in_row(local_index, local_index) const { return {}; }
   constexpr local_index of_entry(local_index e, local_index) const { return order == nullptr ? e : order[e]; }
   constexpr T at(nothing_of_entry, local_index number, local_index, local_index, local_index,
@@ -109,10 +111,11 @@ struct score_weights {
   bool drops;
   global_index first_source, first_target;
   local_index first_head, heads;
+  const local_index* columns;  ///< of the scores, if x has those that it needs under other numbers; or null
 
   /// Of coefficients that are not averaged, and whose vertices have their own numbers.
   template <class F>
-  explicit score_weights(const F& f)
+  score_weights(const F& f, const local_index* of_x)
       : of_rows(table_of(f.transposed ? f.source : f.target)),
         of_columns(table_of(f.transposed ? f.target : f.source)),
         log_sums(table_of(f.log_sum)),
@@ -123,7 +126,12 @@ struct score_weights {
         first_source(f.first_source),
         first_target(f.first_target),
         first_head(f.first_head),
-        heads(f.heads) {}
+        heads(f.heads),
+        columns(f.columns == of_x ? nullptr : f.columns) {}
+
+  __device__ local_index column(local_index e, local_index of_x) const {
+    return columns == nullptr ? of_x : columns[e];
+  }
 
   __device__ in_row_type in_row(local_index row, local_index h) const {
     const auto position = static_cast<std::uint64_t>(first_source * heads + first_head + h);

@@ -76,9 +76,9 @@ struct warp_lanes {
 /// columns. All lanes take part in everything: entries behind the end of a row have weight 0 and the row's
 /// last column, so that an infinite number in that row of x gives NaN.
 ///
-/// Weights: in_row(row, h), what a row has for a lane; of_entry(e, column), what an entry has for all heads;
-/// at(in_row, of_entry, row, e, column, h), the weight; in_many_registers. `values`, if not null, gets the
-/// weights.
+/// Weights: column(e, of_x), the column of an entry for what follows, where x has it in of_x; in_row(row, h),
+/// what a row has for a lane; of_entry(e, column), what an entry has for all heads; at(in_row, of_entry, row,
+/// e, column, h), the weight; in_many_registers. `values`, if not null, gets the weights.
 ///
 /// LogHeads, LogLanes: those of the lanes, or -1 where they are known at run time only.
 template <int Width, int LogHeads, int LogLanes, class Weights, class T>
@@ -158,10 +158,11 @@ struct warp_product {
       const int count = end - e < 32 ? end - e : 32;
       const local_index mine = up_to_end(e + me.number), column = next;
       if (count == 32) next = columns[up_to_end(mine + 32)];
-      const auto of_entry = weights.of_entry(mine, column);
+      const local_index of_weights = weights.column(mine, column);
+      const auto of_entry = weights.of_entry(mine, of_weights);
       int k = me.entry, of_column = me.entry_of_columns;
       for (int left = count; left > 0; left -= batch()) {
-        const local_index its_column = from_lane(column, k);
+        const local_index its_column = from_lane(of_weights, k);
         T weight = weights.at(of_row, from_lane(of_entry, k), row, up_to_end(e + k), its_column, me.head);
         if (k >= count) weight = 0;
         if (values != nullptr)
