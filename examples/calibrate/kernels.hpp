@@ -38,24 +38,27 @@ struct training_case {
   partita::policy policy = partita::row_1d;
   int ranks = 1;
   int epochs = 2;
+  bool covers = false;  ///< row_exchange::cover
 };
 
-/// First every model, with sparse features and under every policy, small, so that there is each kernel that
-/// training has; then such cases at random, of sizes from those of a cache to those of memory.
+/// First every model, with sparse features, under every policy and with covers, small, so that there is each
+/// kernel that training has; then such cases at random, of sizes from those of a cache to those of memory.
 class cases {
  public:
-  bool has_each_kernel() const { return number_ == models * (policies_.size() + 2); }
+  bool has_each_kernel() const { return number_ == models * (policies_.size() + 3); }
   training_case next() {
     training_case c;
     c.model = &nn::model_rows[number_ % models];
     if (!has_each_kernel()) {
       const std::size_t round = number_++ / models;
       c.graph.sparse = round == 0;
-      if (round > 1) use(c, policies_[round - 2]);
+      c.covers = round == 2;
+      if (round > 1) use(c, round == 2 ? partita::row_1d : policies_[round - 3]);
     } else {
       c.model = &nn::model_rows[draw(models)];
       c.epochs = 4;
       if (draw(3) == 0) use(c, policies_[draw(policies_.size())]);
+      c.covers = c.ranks > 1 && draw(4) == 0;
       constexpr int degrees[] = {4, 16, 64}, widths[] = {8, 16, 32, 64, 128, 256};
       c.graph.degree = degrees[draw(3)];
       c.graph.features = widths[draw(6)];
@@ -130,6 +133,7 @@ void measure_case(const training_case& c, int at_once, partita::memory::kernel_r
   options.aggregation = c.model->aggregation;
   options.hidden = {c.hidden};
   options.epochs = c.epochs;
+  if (c.covers && c.model->reads("exchange")) options.exchange = partita::row_exchange::cover;
   turns cores(at_once);
   std::mutex adding;
   const auto train = [&](const partita::communicator& world) {

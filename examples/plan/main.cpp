@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <utility>
 
+#include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
 #include "../ranks/compiled.hpp"
 #include "../ranks/files.hpp"
@@ -68,7 +69,7 @@ partita::row_exchange exchange_named(const std::string& name) {
 template <class T>
 std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks,
                                            const io::dataset& data) {
-  nn::policy_search from{.every_mesh = !c.mesh || c.mesh == "auto", .most_bytes = c.memory};
+  nn::policy_search from{.every_mesh = true, .most_bytes = c.memory};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   const nn::model_row* const row = nn::find_row(c.training);
   if (row != nullptr && row->reads("exchange")) {
@@ -82,6 +83,9 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
                                                    data, c.training, from);
     if (world.rank() == 0) all = std::move(found.candidates);
   });
+  if (c.mesh && c.mesh != "auto")
+    std::erase_if(all, [kept = arrangement_of(c.policy, c.mesh, {}, ranks)->mesh](
+                           const nn::policy_candidate& k) { return k.mesh != kept; });
   return all;
 }
 
@@ -133,6 +137,12 @@ int main(int argc, char** argv) {
       refuse_if(given, "plan is for whole graphs in the memory of hosts, without {}", option);
     require_writable(c.json);
     const int ranks = c.ranks.value_or(1);
+    if (c.mesh && c.mesh != "auto") arrangement_of(c.policy, c.mesh, {}, ranks);  // throws if it does not fit
+    if (!c.quiet && c.machine->ranks_of_node < ranks && c.machine->between.latency == 0)
+      fmt::print(stderr,
+                 "plan: the machine has nodes of {} ranks, and messages between them cost nothing: "
+                 "\"between\" says what they cost\n",
+                 c.machine->ranks_of_node);
     const std::vector<planned> all = plan(c, p, ranks);
     if (!c.quiet) print_plan(all, c, ranks, p.rows);
     if (!c.json.empty()) write_plan(c.json, all, c, ranks);

@@ -35,15 +35,16 @@ inline constexpr std::array<std::pair<const char*, double kernel_call::*>, 6> si
 /// A file, and what its numbers must be. Throws usage_error that names the file and the key.
 class source {
  public:
-  explicit source(std::filesystem::path path) : path_(std::move(path)) {}
+  source(std::filesystem::path path, std::string option)
+      : path_(std::move(path)), option_(std::move(option)) {}
 
   json read() const {
     std::ifstream file(path_);
-    if (!file) refuse("cannot be read");
+    if (!file || std::filesystem::is_directory(path_)) refuse("cannot be read");
     return json::parse(file, nullptr, false);
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw usage_error("--machine " + path_.string() + ": " + why);
+    throw usage_error(option_ + " " + path_.string() + ": " + why);
   }
   double number(const std::string& key, const json& j) const {
     if (!j.is_number() || !(j.get<double>() >= 0)) refuse(key + " is not a number of 0 or more");
@@ -61,10 +62,11 @@ class source {
     if (!j.is_object()) refuse(name + " is not an object");
     for (const auto& [key, value] : j.items()) f(name + "." + key, key, value);
   }
-  source beside(const std::string& name) const { return source(path_.parent_path() / name); }
+  source beside(const std::string& name) const { return {path_.parent_path() / name, option_}; }
 
  private:
   std::filesystem::path path_;
+  std::string option_;
 };
 
 inline partita::emulated::link link_of(const source& from, const std::string& name, const json& j) {
@@ -120,6 +122,7 @@ inline kernel_rates assumed_kernels(const source& from, const json& j) {
   });
   if (!(rates.bandwidth > 0) || !(rates.multiplications > 0))
     from.refuse("kernels: bandwidth and multiplications must be positive");
+  if (j.empty()) from.refuse("kernels needs a latency, a bandwidth or multiplications");
   return kernel_rates(rates);
 }
 /// Measurements, those of a file that is named in their place, or an assumption.
@@ -154,10 +157,11 @@ inline json json_of(const std::string& kernel, const kernel_rates::sample& s) {
 ///
 /// In the place of measurements of kernels stands the name of another file with them, relative to this one,
 /// or an assumption, {"latency": 5e-6, "bandwidth": 2.4e11, "multiplications": 3e12}: see
-/// memory::assumed_rates. Throws usage_error for a file that cannot be read, a key that is not one of these,
-/// or a number below 0.
-inline partita::emulated::machine read_machine(const std::string& path) {
-  const machine_file::source file(path);
+/// memory::assumed_rates. `option` is what names the file. Throws usage_error for a file that cannot be read,
+/// a key that is not one of these, or a number below 0.
+inline partita::emulated::machine read_machine(const std::string& path,
+                                               const std::string& option = "--machine") {
+  const machine_file::source file(path, option);
   const machine_file::json all = file.read();
   if (!all.is_object()) file.refuse("is not an object of JSON");
   partita::emulated::machine m;

@@ -150,7 +150,8 @@ void add_ranks(CLI::App& app, command& c) {
          "are those that a run would take there")
       ->option_text("FILE.json");
   app.add_option_function<std::string>(
-         "--calibration", [&c](const std::string& path) { c.calibration = read_machine(path); },
+         "--calibration",
+         [&c](const std::string& path) { c.calibration = read_machine(path, "--calibration"); },
          "with --policy auto: what takes least time on this machine, as `calibrate` measured it")
       ->option_text("FILE.json");
   words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();

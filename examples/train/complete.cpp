@@ -301,6 +301,8 @@ void complete(const CLI::App& app, command& c) {
             "--calibration needs a file with kernels, such as `calibrate FILE.json` writes it");
   refuse_if(c.calibration && c.policy != "auto" && c.mesh != "auto",
             "--calibration is for --policy auto and --mesh auto");
+  refuse_if(c.calibration && c.machine,
+            "--calibration and --machine do not go together: --policy auto compares seconds of the machine");
   refuse_if(c.machine && (c.device != "cpu" || c.threads.value_or(1) > 1),
             "--machine emulates ranks of --device cpu with a thread each");
   refuse_if(c.machine && c.machine->kernels && !c.far.empty(),

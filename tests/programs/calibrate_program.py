@@ -43,7 +43,7 @@ class CalibrateProgram(ProgramCase):
         self.assertGreater(here["inside"]["latency"], 0)
         self.assertGreater(here["inside"]["bandwidth"], 0)
         kernels = {k["kernel"] for k in here["kernels"]}
-        for name in ("gemm", "product", "list", "rows: update", "edge log sum", "maximum", "message sums"):
+        for name in ("gemm", "product", "list", "rows: update", "edge log sum", "maximum", "message sums", "transposed product"):
             self.assertIn(name, kernels)
         for model, policy in (("gcn", "grid_2d"), ("gat", "row_1d")):
             self.assertEqual(self.seconds(file, model, policy), self.seconds(file, model, policy))
@@ -106,6 +106,25 @@ class CalibrateProgram(ProgramCase):
         seconds = [self.seconds(self.write("machine.json", {"kernels": {"latency": l, "bandwidth": 1e9 / l}})) for l in (1e-6, 2e-6)]
         self.assertAlmostEqual(seconds[1] / seconds[0], 2, delta=1e-6)
         self.plan(self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}}), "gcn")
+
+    def test_what_plan_cannot_compare(self):
+        machine = self.write("machine.json", {"kernels": {"latency": 1e-6}})
+        for why, *more in (("seconds for sgc of sparse features", "--model", "sgc"),
+                           ("seconds for sage of sparse features", "--model", "sage", "--aggregation", "max"),
+                           ("seconds for products with rounded operands", "--model", "gcn", "--products", "bf16"),
+                           ("seconds for links", "--model", "gcn", "--task", "links"),
+                           ("mesh 3x1x1 has 3 places for 4 ranks", "--model", "gcn", "--policy", "row_1d", "--mesh", "3x1x1"),
+                           ("policy row_1d does not use the col axis of mesh 2x2x1", "--model", "gcn", "--policy", "row_1d", "--mesh", "2x2x1")):
+            done = run(PLAN, "--data", "karate", "--ranks", "4", "--machine", machine, *more)
+            self.assertIn(done.returncode, (1, 2), done.stderr)
+            self.assertIn(why, done.stderr)
+        for more in (["--ranks-of-node", "2"], ["--row-encoding", "int8", "--policy", "row_1d"], ["--exchanges", "cover,needed"], ["--policy", "grid_2d", "--mesh", "2x2x1"]):
+            done = run(PLAN, "--data", "karate", "--model", "gcn", "--ranks", "4", "--machine", machine, *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("messages between them cost nothing", done.stderr)
+        done = train("--machine", machine, "--calibration", machine)
+        self.assertIn("--calibration and --machine do not go together", done.stderr)
+        self.refused(self.write("machine.json", {"kernels": {}}), "kernels needs a latency, a bandwidth or multiplications")
 
     def test_what_calibrate_refuses(self):
         for arguments, code in ((["--seconds", "0"], 2), (["--threads", "0"], 2), ([], 1)):

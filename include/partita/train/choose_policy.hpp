@@ -72,6 +72,7 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
       !from.stationaries.empty() && options.stationary == partita::stationary::automatic;
   const bool tries_chunks =
       !from.chunks.empty() && options.exchange_chunks == 0 && options.ranks_of_node == 1;
+  const bool needs_lists = options.ranks_of_node > 1 || options.encoding != algebra::row_encoding::exact;
   std::vector<policy_candidate> all;
   for (const partita::policy& p : from.policies)
     for (const mesh_shape shape :
@@ -92,6 +93,7 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
       for (const row_exchange rows : exchanges)
         for (const auto kept : stationaries) {
           if (rows == row_exchange::cover && kept == partita::stationary::c) continue;
+          if (rows == row_exchange::full && needs_lists) continue;
           const bool in_chunks = tries_chunks && along_row && rows == row_exchange::sparsity_aware;
           for (const int chunks : in_chunks ? from.chunks : chunk) {
             policy_candidate& k = all.emplace_back(plain);
@@ -130,17 +132,34 @@ inline const policy_candidate& choose(std::vector<policy_candidate>& all,
   return *chosen;
 }
 
+/// Throws error for training of which a rehearsal would run kernels, on buffers that nobody has written.
+inline void require_rehearsal(const io::dataset& data, const training_options& options) {
+  const auto refuse = [](const std::string& what) {
+    base::throw_error<error>({"policies cannot be compared by seconds for ", what,
+                              ": name one, or compare them without measurements of kernels, by words"});
+  };
+  if (data.task == io::task::links) refuse("links");
+  if (options.operands != operand_format::own) refuse("products with rounded operands");
+  const bool copies =
+      options.model == "sgc" || (options.model == "sage" && options.aggregation == aggregation::max);
+  if (copies && data.vertex_features.is_sparse()) refuse(options.model + " of sparse features");
+}
+
 }  // namespace detail
 
 /// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes;
 /// where predict_cost says seconds, those that take least. make_mesh(shape) makes a mesh of these ranks.
 /// Every rank must call. What travels: see predict_cost; edges are counted once for all candidates. Throws
-/// budget_error where none fits, mesh_error where there is no policy to choose from, and as predict_cost.
+/// budget_error where none fits, mesh_error where there is no policy to choose from, error for links, for
+/// operands of products in another format, and for sgc and maxima of sparse features, where seconds are to be
+/// compared, and as predict_cost.
 template <class T, class MakeMesh>
 policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, const policy_search& from = {}) {
   std::vector<policy_candidate> all = detail::candidates_of(from, options, ranks);
-  graph::edge_counts edges(make_mesh(mesh_shape{ranks, 1, 1}).world(), data, from.threads);
+  const auto plain = make_mesh(mesh_shape{ranks, 1, 1});
+  if (emulated::measures_kernels(plain.world())) detail::require_rehearsal(data, options);
+  graph::edge_counts edges(plain.world(), data, from.threads);
   std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
   for (policy_candidate& k : all) {
     if (!k.same_as.empty()) continue;
