@@ -244,7 +244,8 @@ command parse_command(int argc, char** argv, const command_line& of) {
       ->option_text(preset_names("|"));
   add_fields(app, "Training", group::training, c);
   words(app.add_option("--precision", c.precision,
-                       "floating-point type; tf32: f32, but for factors of dense products on a CUDA device"),
+                       "floating-point type; tf32: f32, but that dense products on a CUDA device\n"
+                       "round their factors"),
         {"f32", "f64", "tf32"})
       ->capture_default_str();
   add_fields(app, "Features", group::features, c);
