@@ -138,10 +138,9 @@ inline cudaMemoryType kind_of_memory(const void* at) {
 
 }  // namespace on_cuda
 
-/// Copies between host and device, or within the device. In the order of the queue where `to` is on the
-/// device and `from` is there, too, or pageable, and may then change at once; otherwise waits for completion.
-/// A pageable cudaMemcpyAsync may block inside the driver, where the watchers cannot run: it is not used
-/// before the queue is done.
+/// Copies between host and device, or within the device. From pageable memory to the device in the order of
+/// the queue: `from` may change at once. Everything else is complete on return. A pageable cudaMemcpyAsync
+/// may block inside the driver, where the watchers cannot run: it is not used before the queue is done.
 template <class T>
 void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
   if (from.empty()) return;
@@ -154,12 +153,11 @@ void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span
     return ring.upload(from.data(), to.data(), from.size_bytes(), wait);
   if (from_device && target == cudaMemoryTypeUnregistered && from.size_bytes() <= ring.half_bytes)
     return ring.download(from.data(), to.data(), from.size_bytes(), wait);
-  const bool within = from_device && to_device;
-  if (!within) q.synchronize();
+  if (!from_device || !to_device) q.synchronize();
   on_cuda::check_cuda(
       cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),
       "cudaMemcpyAsync");
-  if (!within) q.synchronize();
+  q.synchronize();
 }
 
 namespace on_cuda {
