@@ -46,13 +46,15 @@ template <class T, class Device>
 nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
                             const nn::training_options& options) {
   const command& c = j.c;
-  if (c.memory && !nn::is_counted<T, Device>(options))
+  const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
+  nn::training_options asked = options;
+  if (!by_seconds) asked.exchange_chunks = 0;
+  if (c.memory && !nn::is_counted<T, Device>(asked))
     throw usage_error("--memory needs a --policy and a mesh for " + options.model +
                       ", since auto sets it up under every policy");
   nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   if (c.far.empty()) from.most_bytes = c.memory;
-  const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
   const nn::model_row* const row = nn::find_row(options);
   if (by_seconds && !c.reproducible && row != nullptr && row->reads("exchange")) {
     from.exchanges = {partita::row_exchange::full, partita::row_exchange::sparsity_aware};

@@ -158,7 +158,8 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
                             const training_options& options, const policy_search& from = {}) {
   std::vector<policy_candidate> all = detail::candidates_of(from, options, ranks);
   const auto plain = make_mesh(mesh_shape{ranks, 1, 1});
-  if (emulated::measures_kernels(plain.world())) detail::require_rehearsal(data, options);
+  const bool by_seconds = emulated::measures_kernels(plain.world());
+  if (by_seconds) detail::require_rehearsal(data, options);
   graph::edge_counts edges(plain.world(), data, from.threads);
   std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
   for (policy_candidate& k : all) {
@@ -166,7 +167,11 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
     tried.emplace_back(&k, make_mesh(k.mesh));
     edges.expect(graph::vertex_blocking(tried.back().second, data, options));
   }
-  for (auto& [k, m] : tried) k->cost = predict_cost<T>(m, edges, options_of(*k, options), k->policy);
+  for (auto& [k, m] : tried) {
+    training_options asked = options_of(*k, options);
+    if (!by_seconds) asked.exchange_chunks = 0;  // the words are the same, and nothing is set up
+    k->cost = predict_cost<T>(m, edges, asked, k->policy);
+  }
   const policy_candidate& chosen = detail::choose(all, from.most_bytes);
   policy_choice choice{chosen.policy, chosen.mesh, {}, edges.known_symmetry()};
   choice.candidates = std::move(all);
