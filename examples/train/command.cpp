@@ -244,7 +244,7 @@ command parse_command(int argc, char** argv, const command_line& of) {
       ->option_text(preset_names("|"));
   add_fields(app, "Training", group::training, c);
   words(app.add_option("--precision", c.precision,
-                       "floating-point type; tf32: f32, but that dense products on a CUDA device\n"
+                       "floating-point type; tf32: f32, but dense products on a CUDA device\n"
                        "round their factors"),
         {"f32", "f64", "tf32"})
       ->capture_default_str();
