@@ -2,6 +2,7 @@
 #ifdef PARTITA_WITH_CUDA
 #include "partita/compiled/cuda.hpp"
 
+#include "../ranks/compiled.hpp"
 #include "../ranks/cuda_device.hpp"
 #include "../ranks/precision.hpp"
 #include "place.hpp"
