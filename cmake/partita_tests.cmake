@@ -96,9 +96,15 @@ macro(partita_build_test name main)
   endif()
 endmacro()
 
-# Sets `variable` in the caller to the environment of every test.
+# Sets `variable` in the caller to the environment of every test. A rank is a thread: with frames for use after return of at
+# most 64 KiB of a size, tests under the address sanitizer take two thirds of the time.
 function(partita_test_environment variable)
-  set(environment TSAN_OPTIONS=halt_on_error=1
+  set(asan_options max_uar_stack_size_log=16)
+  if(ARGN)
+    # Call stacks that are unwound slowly, and no deeper than leaks_of_others.txt needs to match the leaks of MPI's modules.
+    string(APPEND asan_options :fast_unwind_on_malloc=0:malloc_context_size=16)
+  endif()
+  set(environment ASAN_OPTIONS=${asan_options} TSAN_OPTIONS=halt_on_error=1
                   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks_of_others.txt:print_suppressions=0
                   PARTITA_OWN_GOLDEN=${PROJECT_SOURCE_DIR}/tests/golden)
   foreach(folder DATA GOLDEN)
@@ -111,16 +117,14 @@ endfunction()
 
 function(partita_describe_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND;TESTS")
-  partita_test_environment(environment)
+  partita_test_environment(environment ${arg_RANKS})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${arg_LABELS}"
                                           TIMEOUT ${arg_TIMEOUT})
   if(arg_RANKS)
-    # Full call stacks, so that leaks_of_others.txt matches the leaks of MPI's modules.
-    list(APPEND environment ASAN_OPTIONS=fast_unwind_on_malloc=0)
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS} ENVIRONMENT "${environment}")
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS})
   endif()
 endfunction()
 

@@ -31,7 +31,7 @@ TEST_CASE("gemm: the chosen schedule is the one whose busiest rank receives leas
   for (const mesh_shape shape : {mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
     on_mesh(shape, [](const host_mesh& m) {
       const std::vector<layout> layouts = every_layout();
-      for (std::size_t i = 0; i < products.size(); ++i) {
+      for (std::size_t i = 0; i < products.size(); i += sanitized ? 4 : 1) {
         const dense_product& p = products[i];
         const auto a = generate<double>(m, layouts[7 * i % 27], p.a(), field(1)),
                    b = generate<double>(m, layouts[(11 * i + 3) % 27], p.b(), field(2));

@@ -335,7 +335,8 @@ TEST_CASE("Y goes back to its layout in parts, with the bits and the words of a 
   const problem p{{2100, 2050}, 128, sparse_entries({2100, 2050}, 3)};
   for (const policy& named : {feature_column, feature_row, grid_2d, split_3d})
     for (const stationary kept : {stationary::c, stationary::a})
-      for (const int slices : {1, 5})
+      for (const int slices : {1, 5}) {
+        if (sanitized && (named.name != grid_2d.name || kept != stationary::a || slices == 1)) continue;
         on_mesh(default_mesh(named, 4), [&](const host_mesh& m) {
           const auto a = distribute(m, named, p.shape, share(p.entries, m));
           spmm_options o{.stationary = kept, .rows = row_exchange::sparsity_aware};
@@ -364,6 +365,7 @@ TEST_CASE("Y goes back to its layout in parts, with the bits and the words of a 
             CHECK(of_outer == of_inner + there + traffic{back.words, 4 * back.messages});
           }
         });
+      }
 }
 
 }  // namespace test_spmm

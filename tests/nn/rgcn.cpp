@@ -123,7 +123,7 @@ global_index needed(const host_mesh& m, const io::dataset& data, global_index r)
 TEST_CASE("by rows, H travels once for all relations, and H W_r once for each") {
   const io::dataset data = typed_graph();
   for (const int ranks : {2, 3, 4, 5, 7, 8, 11, 13, 16})
-    with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+    on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
       const auto a = relations_of(m, row_1d, data);
       const host_builder b(m, a.like().row_blocking());
       CHECK(nn::relation_words(a, relation_order::aggregate_first, in, out, b) == 0);  // H is constant
@@ -148,7 +148,7 @@ TEST_CASE("every rank receives what is predicted, and the order chosen is never 
   const nn::relation_weights how{.bases = 2};
   for (int ranks = 2; ranks <= 16; ++ranks)
     for (const policy& p : named_policies)
-      with_mesh(default_mesh(p, ranks), [&](const host_mesh& m) {
+      on_mesh(default_mesh(p, ranks), [&](const host_mesh& m) {
         const auto a = relations_of(m, p, data);
         const rows_matrix h = generate<vertex_rows, double>(m, {n, in}, field(0));
         rows_matrix dh(m, h.row_blocking(), h.col_blocking());
