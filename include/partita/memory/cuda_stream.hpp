@@ -40,10 +40,10 @@ class device_guard {
 enum class stream_priority { normal, urgent };
 
 /// A stream of the caller's, and the allocator of its memory; both stay the caller's and must outlive the
-/// queue and its buffers, and where ranks are threads, which work on each other's queues, those of all ranks.
-/// Without an allocator, memory is from the device's default pool, in the order of the stream. With one, it
-/// is from allocate(bytes, stream), ready for work on that stream and aligned to 256 bytes, and goes back
-/// by release(memory, bytes, stream) while work of the stream may still use it: what PyTorch's caching
+/// queue and its buffers, and where ranks are threads, which hold on to each other's queues, those of all
+/// ranks. Without an allocator, memory is from the device's default pool, in the order of the stream. With
+/// one, it is from allocate(bytes, stream), ready for work on that stream and aligned to 256 bytes, and goes
+/// back by release(memory, bytes, stream) while work of the stream may still use it: what PyTorch's caching
 /// allocator and RMM's asynchronous resources do. allocate is called with the device current and may throw;
 /// release may not.
 struct foreign_stream {
