@@ -223,6 +223,9 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
   emulator::set_device_count(2);
   {
     const device_queue<cuda_device> first(0), second(1);
+    expect_error<partita::device_error>("a stream of device 1 cannot be adopted by a queue of device 0", [&] {
+      device_queue<cuda_device>(0, partita::on_cuda::foreign_stream{second.stream()});
+    });
     int current = -1;
     CHECK(cudaGetDevice(&current) == cudaSuccess);
     CHECK(current == 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Zero-copy exchange of host matrix blocks with other libraries through DLPack. Needs DLPack's header.
+/// Zero-copy exchange of matrix blocks with other libraries through DLPack, on the host and on CUDA devices.
+/// Needs DLPack's header.
 
 #include <concepts>
 #include <cstddef>
@@ -11,8 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "partita/comm/device_memory.hpp"
 #include "partita/local/view.hpp"
+#include "partita/memory/device.hpp"
 
 namespace partita::io {
 
@@ -37,12 +38,50 @@ inline std::string to_string(DLDataType t) {
          (t.lanes == 1 ? "" : " x " + std::to_string(t.lanes));
 }
 
-/// Throws error unless the tensor is a row-major matrix of T in host memory.
+/// Whether a queue enqueues its work on a stream, which other streams wait for.
+template <class Queue>
+concept has_stream = requires(const Queue& q) {
+  q.stream();
+};
+
+/// The device of a queue as DLPack numbers it.
+template <class Queue>
+DLDevice dlpack_device(const Queue& q) {
+  if constexpr (has_stream<Queue>)
+    return {kDLCUDA, q.device()};
+  else
+    return {kDLCPU, 0};
+}
+
+/// The stream of a number of the protocol, 1 and 2 being those that CUDA numbers so; null for -1. Throws
+/// error for 0, which the protocol forbids, and for other negative numbers.
+inline void* numbered_stream(std::intptr_t number) {
+  if (number == 0 || number < -1)
+    base::throw_error<error>({"no stream has the number ", static_cast<std::int64_t>(number),
+                              " in DLPack: the default stream is 1, and -1 orders nothing"});
+  return number == -1 ? nullptr : reinterpret_cast<void*>(number);
+}
+
+/// For deleters, from which nothing may be thrown: a device that fails here fails every later call, too.
+template <class F>
+void try_to(const F& f) noexcept {
+  try {
+    f();
+  } catch (...) {
+  }
+}
+
+/// Throws error unless the tensor is a row-major matrix of T on this device.
 template <class T>
-void require_block(const DLTensor& t) {
-  if (t.device.device_type != kDLCPU)
-    base::throw_error<error>({"a DLPack tensor on a device of type ", static_cast<int>(t.device.device_type),
-                              " is not in host memory (type ", static_cast<int>(kDLCPU), ")"});
+void require_block(const DLTensor& t, DLDevice here) {
+  if (t.device.device_type != here.device_type)
+    base::throw_error<error>(
+        {"a DLPack tensor on a device of type ", static_cast<int>(t.device.device_type),
+         here.device_type == kDLCPU ? " is not in host memory (type " : " is not on a CUDA device (type ",
+         static_cast<int>(here.device_type), ")"});
+  if (here.device_type != kDLCPU && t.device.device_id != here.device_id)
+    base::throw_error<error>({"a DLPack tensor on device ", t.device.device_id, " is not on device ",
+                              here.device_id, " of the queue"});
   const DLDataType type = dlpack_type<T>;
   if (t.dtype.code != type.code || t.dtype.bits != type.bits || t.dtype.lanes != type.lanes)
     base::throw_error<error>({"a DLPack tensor of ", to_string(t.dtype), " is not one of ", to_string(type)});
@@ -62,6 +101,48 @@ struct exported_block {
   std::shared_ptr<const void> owner;
 };
 
+/// The tensor of a block; its deleter releases `owner`.
+template <class T>
+DLManagedTensor* export_block(matrix_view<T> block, DLDevice device, std::shared_ptr<const void> owner) {
+  auto made = std::make_unique<exported_block>();
+  made->shape[0] = block.extent(0), made->shape[1] = block.extent(1);
+  made->strides[0] = block.stride(0), made->strides[1] = block.stride(1);
+  made->owner = std::move(owner);
+  DLManagedTensor& tensor = made->tensor;
+  tensor.dl_tensor.data = block.data_handle();
+  tensor.dl_tensor.device = device;
+  tensor.dl_tensor.ndim = 2;
+  tensor.dl_tensor.dtype = dlpack_type<T>;
+  tensor.dl_tensor.shape = made->shape;
+  tensor.dl_tensor.strides = made->strides;
+  tensor.manager_ctx = made.get();
+  tensor.deleter = [](DLManagedTensor* self) { delete static_cast<exported_block*>(self->manager_ctx); };
+  return &made.release()->tensor;
+}
+
+/// The block of a tensor on this device; ready() is called when nothing is wrong with it, and order() when
+/// the last owner is gone, before the deleter.
+template <class T, class Ready, class Order>
+dlpack_block<T> import_block(DLManagedTensor* tensor, DLDevice here, Ready ready, Order order) {
+  if (tensor == nullptr) throw error("a null pointer is not a DLPack tensor");
+  const DLTensor& t = tensor->dl_tensor;
+  require_block<T>(t, here);
+  char* const first = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);
+  if (reinterpret_cast<std::uintptr_t>(first) % alignof(T) != 0)
+    base::throw_error<error>(
+        {"a DLPack tensor with byte offset ", t.byte_offset, " is not aligned to its elements"});
+  const local_index rows = base::to_local(t.shape[0], "the number of rows of a DLPack tensor");
+  const local_index cols = base::to_local(t.shape[1], "the number of columns of a DLPack tensor");
+  ready();
+  const bool strided = t.strides != nullptr && rows > 1;
+  return {
+      {reinterpret_cast<T*>(first), rows, cols, strided ? static_cast<std::ptrdiff_t>(t.strides[0]) : cols},
+      std::shared_ptr<const void>(tensor, [tensor, order](const void*) {
+        try_to(order);
+        if (tensor->deleter != nullptr) tensor->deleter(tensor);
+      })};
+}
+
 }  // namespace detail
 
 /// This rank's block as a two-dimensional tensor sharing its host memory, which must stay valid until the
@@ -71,36 +152,34 @@ template <class T>
 requires(std::floating_point<T> &&
          !std::is_const_v<T>) DLManagedTensor* to_dlpack(matrix_view<T> block,
                                                          std::shared_ptr<const void> owner = nullptr) {
-  auto made = std::make_unique<detail::exported_block>();
-  made->shape[0] = block.extent(0), made->shape[1] = block.extent(1);
-  made->strides[0] = block.stride(0), made->strides[1] = block.stride(1);
-  made->owner = std::move(owner);
-  DLManagedTensor& tensor = made->tensor;
-  tensor.dl_tensor.data = block.data_handle();
-  tensor.dl_tensor.device = {kDLCPU, 0};
-  tensor.dl_tensor.ndim = 2;
-  tensor.dl_tensor.dtype = detail::dlpack_type<T>;
-  tensor.dl_tensor.shape = made->shape;
-  tensor.dl_tensor.strides = made->strides;
-  tensor.manager_ctx = made.get();
-  tensor.deleter = [](DLManagedTensor* self) {
-    delete static_cast<detail::exported_block*>(self->manager_ctx);
-  };
-  return &made.release()->tensor;
+  return detail::export_block(block, {kDLCPU, 0}, std::move(owner));
 }
-/// The block of a matrix, which is moved into the tensor: to_dlpack(std::move(x)). Throws error for a matrix
-/// that is not on the host.
+/// The block of a matrix, which is moved into the tensor, on the host or on its CUDA device:
+/// to_dlpack(std::move(x), stream). `stream` is that of the consumer as __dlpack__ has it: 1 the legacy
+/// default stream, 2 the thread's, otherwise the address of a cudaStream_t; without effect on the host. It
+/// waits for the work that made x, and the memory is released after the work it has when the deleter is
+/// called, until when it must exist. With -1 nothing is ordered and both are the caller's to wait for. Local;
+/// the host does not wait; no communication. Throws error for another number, and device_error.
 template <class Matrix>
 requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
   x.local();
   x.mesh();
-}) DLManagedTensor* to_dlpack(Matrix&& x) {
-  if (device_memory_of(x.mesh().queue()) != nullptr)
-    base::throw_error<error>(
-        {"a matrix of ", x.shape(), " on a device cannot be a DLPack tensor in host memory"});
-  auto owner = std::make_shared<Matrix>(std::move(x));
+}) DLManagedTensor* to_dlpack(Matrix&& x, std::intptr_t stream = 1) {
+  const auto q = x.mesh().queue();
+  std::shared_ptr<Matrix> owner;
+  if constexpr (detail::has_stream<std::remove_const_t<decltype(q)>>) {
+    using stream_type = decltype(q.stream());
+    const auto consumer = static_cast<stream_type>(detail::numbered_stream(stream));
+    if (consumer != nullptr) q.make_wait(consumer);
+    owner = std::shared_ptr<Matrix>(new Matrix(std::move(x)), [own = q.owner(), consumer](Matrix* gone) {
+      if (consumer != nullptr) detail::try_to([&] { own->wait_for(consumer); });
+      delete gone;
+    });
+  } else {
+    owner = std::make_shared<Matrix>(std::move(x));
+  }
   const auto block = owner->local();
-  return to_dlpack(block, std::move(owner));
+  return detail::export_block(block, detail::dlpack_device(q), std::move(owner));
 }
 
 /// The memory of a two-dimensional tensor as a block for dense::view(mesh, ..., block, owner); the matrix
@@ -109,21 +188,32 @@ requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
 /// one that is not two-dimensional, row-major and aligned; the caller then keeps ownership.
 template <class T>
 dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
-  if (tensor == nullptr) throw error("a null pointer is not a DLPack tensor");
-  const DLTensor& t = tensor->dl_tensor;
-  detail::require_block<T>(t);
-  char* const first = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);
-  if (reinterpret_cast<std::uintptr_t>(first) % alignof(T) != 0)
-    base::throw_error<error>(
-        {"a DLPack tensor with byte offset ", t.byte_offset, " is not aligned to its elements"});
-  const local_index rows = base::to_local(t.shape[0], "the number of rows of a DLPack tensor");
-  const local_index cols = base::to_local(t.shape[1], "the number of columns of a DLPack tensor");
-  const bool strided = t.strides != nullptr && rows > 1;
-  return {
-      {reinterpret_cast<T*>(first), rows, cols, strided ? static_cast<std::ptrdiff_t>(t.strides[0]) : cols},
-      std::shared_ptr<const void>(tensor, [tensor](const void*) {
-        if (tensor->deleter != nullptr) tensor->deleter(tensor);
-      })};
+  return detail::import_block<T>(
+      tensor, {kDLCPU, 0}, [] {}, [] {});
+}
+/// The same on the device of a queue: the host, or the CUDA device with its number. `stream` is that on which
+/// the producer works, numbered as for to_dlpack: later work of q waits for it, and when the last owner is
+/// gone it waits for q before the deleter is called. With -1, for a producer that was told q's stream by
+/// __dlpack__(stream), nothing is waited for now, and the host waits for q before the deleter is called.
+/// Throws as above, and error for a tensor on a device of another number and for a number that is no
+/// stream's, and device_error.
+template <class T, class Device>
+dlpack_block<T> from_dlpack(DLManagedTensor* tensor, const device_queue<Device>& q,
+                            std::intptr_t stream = -1) {
+  const DLDevice here = detail::dlpack_device(q);
+  if constexpr (detail::has_stream<device_queue<Device>>) {
+    using stream_type = decltype(q.stream());
+    const auto producer = static_cast<stream_type>(detail::numbered_stream(stream));
+    const auto ready = [&] {
+      if (producer != nullptr) q.wait_for(producer);
+    };
+    return detail::import_block<T>(tensor, here, ready, [q, producer] {
+      producer != nullptr ? q.make_wait(producer) : q.synchronize();
+    });
+  } else {
+    return detail::import_block<T>(
+        tensor, here, [] {}, [] {});
+  }
 }
 
 }  // namespace partita::io

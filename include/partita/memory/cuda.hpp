@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CUDA devices. A rank's queue owns its stream, the stream-ordered memory and the library handles. Work is
-/// enqueued asynchronously; the host blocks only in synchronize().
+/// CUDA devices. A rank's queue owns or adopts its stream, the stream-ordered memory and the library handles.
+/// Work is enqueued asynchronously; the host blocks only in synchronize().
 
 #include <span>
 #include <thread>
@@ -41,6 +41,13 @@ class device_queue<cuda_device> {
   /// Throws device_error if the device does not exist.
   explicit device_queue(int device = 0, on_cuda::stream_priority priority = on_cuda::stream_priority::normal)
       : state_(std::make_shared<state>(device, priority)) {}
+  /// On a stream and with memory of the caller's, see foreign_stream; extensions as below. Throws
+  /// device_error if the device does not exist or the stream is of another, and error for half an allocator.
+  template <class... Extension>
+  device_queue(int device, on_cuda::foreign_stream theirs, Extension... extensions)
+      : state_(std::make_shared<state>(device, std::move(theirs))) {
+    (prepare(std::move(extensions)), ...);
+  }
   /// Extensions, such as cuda_libraries, are retrieved with find(). Calls prepare(queue) on those that have
   /// it.
   template <class... Extension>
@@ -51,6 +58,12 @@ class device_queue<cuda_device> {
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
   const std::shared_ptr<const on_cuda::cuda_stream>& owner() const { return state_->stream; }
+  /// Makes later work on `other`, a stream of this device, wait for the work enqueued here so far. The host
+  /// does not wait. Throws device_error.
+  void make_wait(cudaStream_t other) const { state_->stream->make_wait(other); }
+  /// Makes later work here wait for the work enqueued so far on `other`, a stream of this device. The host
+  /// does not wait. Throws device_error.
+  void wait_for(cudaStream_t other) const { state_->stream->wait_for(other); }
   const std::shared_ptr<memory::memory_meter>& meter() const { return state_->stream->shared_meter(); }
   /// As device_queue<host>::limit_memory.
   void limit_memory(std::size_t bytes) const { meter()->limit(bytes); }
@@ -110,8 +123,9 @@ class device_queue<cuda_device> {
   }
 
   struct state {
-    state(int device, on_cuda::stream_priority priority)
-        : stream(std::make_shared<const on_cuda::cuda_stream>(device, priority)) {}
+    template <class Kind>
+    state(int device, Kind kind)
+        : stream(std::make_shared<const on_cuda::cuda_stream>(device, std::move(kind))) {}
 
     std::shared_ptr<const on_cuda::cuda_stream> stream;
     std::vector<std::weak_ptr<on_cuda::queue_watcher>> watchers;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -38,7 +39,20 @@ class device_guard {
 /// Scheduling priority of a stream: urgent work starts before other pending work.
 enum class stream_priority { normal, urgent };
 
-/// Owns a CUDA stream; buffers allocated on it keep it alive.
+/// A stream of the caller's, and the allocator of its memory; both stay the caller's and must outlive the
+/// queue and its buffers, and where ranks are threads, which hold on to each other's queues, those of all
+/// ranks. Without an allocator, memory is from the device's default pool, in the order of the stream. With
+/// one, it is from allocate(bytes, stream), ready for work on that stream and aligned to 256 bytes, and goes
+/// back by release(memory, bytes, stream) while work of the stream may still use it: what PyTorch's caching
+/// allocator and RMM's asynchronous resources do. allocate is called with the device current and may throw;
+/// release may not.
+struct foreign_stream {
+  cudaStream_t stream = nullptr;
+  std::function<void*(std::size_t, cudaStream_t)> allocate = nullptr;
+  std::function<void(void*, std::size_t, cudaStream_t)> release = nullptr;
+};
+
+/// A CUDA stream, owned or adopted; buffers allocated on it keep this object alive.
 class cuda_stream {
  public:
   /// Throws device_error if the device does not exist.
@@ -53,11 +67,27 @@ class cuda_stream {
                         "cudaStreamCreateWithPriority");
     keep_freed_memory();
   }
+  /// Adopts `theirs`. Throws device_error if it is a stream of another device, and error if one of allocate
+  /// and release is missing.
+  cuda_stream(int device, foreign_stream theirs)
+      : device_(device), stream_(theirs.stream), meter_(std::make_shared<memory::memory_meter>()) {
+    const on_cuda::device_guard guard(device);
+    int its_device = device;
+    on_cuda::check_cuda(cudaStreamGetDevice(stream_, &its_device), "cudaStreamGetDevice");
+    if (its_device != device)
+      throw device_error("a stream of device " + std::to_string(its_device) +
+                         " cannot be adopted by a queue of device " + std::to_string(device));
+    if (!theirs.allocate != !theirs.release)
+      throw error("a foreign allocator needs both allocate and release");
+    if (!theirs.allocate) keep_freed_memory();
+    theirs_ = std::move(theirs);
+  }
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
+  /// Waits for the stream, and destroys it unless it was adopted.
   ~cuda_stream() {
     cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
+    if (!theirs_) cudaStreamDestroy(stream_);
   }
 
   int device() const { return device_; }
@@ -65,9 +95,15 @@ class cuda_stream {
   memory::memory_meter& meter() const { return *meter_; }
   const std::shared_ptr<memory::memory_meter>& shared_meter() const { return meter_; }
 
-  /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
-  /// all streams share. If the device has no more, waits for it, gives back what the pool caches, and
-  /// retries.
+  /// Makes later work on `other`, a stream of this device, wait for the work enqueued here so far.
+  void make_wait(cudaStream_t other) const;
+  /// Makes later work here wait for the work enqueued so far on `other`, a stream of this device.
+  void wait_for(cudaStream_t other) const;
+
+  /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the foreign allocator, or from the
+  /// device's default memory pool, which all streams share. If the device has no more for the pool, waits for
+  /// it, gives back what the pool caches, and retries. Throws device_error, and whatever the foreign
+  /// allocator throws.
   void* allocate(std::size_t bytes) const {
     if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) {
       void* const memory = far_->store->allocate(bytes);
@@ -75,6 +111,7 @@ class cuda_stream {
       return memory;
     }
     meter_->add(bytes);
+    if (theirs_ && theirs_->allocate) return allocate_foreign(bytes);
     void* memory = nullptr;
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
     if (code == cudaErrorMemoryAllocation) {
@@ -95,7 +132,10 @@ class cuda_stream {
       far_meter_->remove(bytes);
       return far_->store->release(memory, bytes);
     }
-    cudaFreeAsync(memory, stream_);
+    if (theirs_ && theirs_->release)
+      theirs_->release(memory, bytes, stream_);
+    else
+      cudaFreeAsync(memory, stream_);
     meter_->remove(bytes);
   }
   /// As host_memory::use_far.
@@ -105,6 +145,20 @@ class cuda_stream {
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
+  void* allocate_foreign(std::size_t bytes) const {
+    const on_cuda::device_guard guard(device_);
+    try {
+      void* const memory = theirs_->allocate(bytes, stream_);
+      if (memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % 256 == 0) return memory;
+      if (memory != nullptr) theirs_->release(memory, bytes, stream_);
+      throw device_error("a foreign allocator gave " +
+                         std::string(memory == nullptr ? "no memory" : "memory not aligned to 256 bytes") +
+                         " for a buffer of " + std::to_string(bytes) + " bytes");
+    } catch (...) {
+      meter_->remove(bytes);
+      throw;
+    }
+  }
   cudaMemPool_t pool() const {
     cudaMemPool_t found = nullptr;
     on_cuda::check_cuda(cudaDeviceGetMemPool(&found, device_), "cudaDeviceGetMemPool");
@@ -123,6 +177,7 @@ class cuda_stream {
 
   int device_;
   cudaStream_t stream_ = nullptr;
+  std::optional<foreign_stream> theirs_;
   std::shared_ptr<memory::memory_meter> meter_;
   std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable std::optional<far_options> far_;
@@ -147,9 +202,13 @@ class cuda_event {
     if (device_ != stream.device())
       throw device_error("an event of device " + std::to_string(device_) + " cannot be recorded on device " +
                          std::to_string(stream.device()));
+    record(stream.get());
+  }
+  /// As above, on a stream of the event's device.
+  void record(cudaStream_t stream) {
     const on_cuda::device_guard guard(device_);
-    if (const cudaError_t code = cudaEventRecord(get(), stream.get()); code != cudaSuccess) {
-      cudaStreamSynchronize(stream.get());
+    if (const cudaError_t code = cudaEventRecord(get(), stream); code != cudaSuccess) {
+      cudaStreamSynchronize(stream);
       on_cuda::check_cuda(code, "cudaEventRecord");
     }
   }
@@ -168,6 +227,21 @@ class cuda_event {
   int device_;
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, destroy> event_;
 };
+
+inline void cuda_stream::make_wait(cudaStream_t other) const {
+  if (other == stream_) return;
+  const on_cuda::device_guard guard(device_);
+  cuda_event here(*this);
+  here.record(stream_);
+  here.make_wait(other);
+}
+inline void cuda_stream::wait_for(cudaStream_t other) const {
+  if (other == stream_) return;
+  const on_cuda::device_guard guard(device_);
+  cuda_event there(*this);
+  there.record(other);
+  there.make_wait(stream_);
+}
 
 /// Page-locked (pinned) host memory, for asynchronous copies. Growing it discards the contents.
 class pinned_memory {
