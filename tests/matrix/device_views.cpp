@@ -14,12 +14,15 @@ namespace test_device_views {
 using namespace test_support;
 using device_mesh = mesh<cuda_device>;
 
-TEST_CASE("views on a device: products with a caller's arrays") {
+TEST_CASE("views on a device: products with a caller's arrays, on the caller's streams") {
   const matrix_shape shape{23, 23};
   const std::vector<triplet<double>> all = sparse_entries(shape);
+  const std::vector<device_queue<cuda_device>> callers(4);
   on_threads(4, [&](const communicator& world) {
     for (const mesh_shape on : {mesh_shape{4, 1, 1}, mesh_shape{2, 2, 1}}) {
-      const device_mesh m(world, on);
+      const device_queue<cuda_device>& q = callers[static_cast<std::size_t>(world.rank())];
+      const device_mesh m(world, on,
+                          device_queue<cuda_device>(0, on_cuda::foreign_stream{.stream = q.stream()}));
       const host_mesh on_host(world, on);
       const auto owner = distribute(on_host, grid_2d, shape, share(all, m));
       std::vector<local_index> offsets{0}, columns;
@@ -33,7 +36,6 @@ TEST_CASE("views on a device: products with a caller's arrays") {
             }
             offsets.push_back(static_cast<local_index>(columns.size()));
           }
-      const auto& q = m.queue();
       const on_device<local_index> o(q, offsets), c(q, columns), askew(q, columns, 1);
       const on_device<double> v(q, values);
       const auto arrays = [&](const on_device<local_index>& which) {
