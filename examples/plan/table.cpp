@@ -42,8 +42,8 @@ std::string reason(const std::vector<planned>& all, const command& c) {
   if (other != all.end())
     why += fmt::format("; the next policy, {}, takes {:.2f} times as long", other->of.policy.name,
                        other->of.cost.seconds / cost.seconds);
-  const auto least =
-      std::ranges::min_element(all, {}, [](const planned& p) { return p.of.cost.words.max_rank; });
+  const auto least = std::ranges::min_element(
+      all, {}, [&](const planned& p) { return std::pair(!fits(p, c.memory), p.of.cost.words.max_rank); });
   if (least->of.cost.words.max_rank < cost.words.max_rank)
     why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
                        least->of.cost.words.max_rank, options_of(*least, best.of.mesh.size()),
