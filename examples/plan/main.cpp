@@ -2,10 +2,13 @@
 /// Says how a model is trained fastest on a machine: under which policy, on which mesh, with what exchanged
 /// and in which order of the vertices. The machine need not be there, and nothing is set up but for models
 /// that read entries when they are made.
-/// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
+/// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong. Of several
+/// processes of a job, the first one plans.
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/core.h>
+#include <tuple>
 #include <utility>
 
 #include "../ranks/arrangement.hpp"
@@ -28,10 +31,12 @@ namespace {
 struct plan_command {
   std::vector<std::string> partitions, exchanges{"full", "needed"};
   std::vector<int> chunks{0, 1};
-  int rows = 12;  ///< of the table
+  int rows = 12;      ///< of the table
+  std::string given;  ///< see given_in
 };
 
 void add_plan(CLI::App& app, plan_command& p) {
+  app.callback([&] { p.given = given_in(app); });
   app.option_defaults()->group("Plan");
   const auto list = [&](const char* name, std::vector<std::string>& to, std::vector<std::string> allowed,
                         const char* what) {
@@ -89,7 +94,18 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   return all;
 }
 
-/// All candidates, those that fit first, the fastest of them first. Throws budget_error where none fits.
+/// Whether two candidates cost the same, seconds to rounding, and differ in nothing but the number of chunks.
+bool differ_in_chunks_alone(const nn::policy_candidate& a, const nn::policy_candidate& b) {
+  const auto exact = [](const nn::policy_candidate& k) {
+    return std::tuple(k.policy.name, k.mesh.row, k.mesh.col, k.exchange, k.stationary, k.cost.words.max_rank,
+                      k.cost.words.total, k.cost.buffer_bytes.max_rank);
+  };
+  const auto near = [](double x, double y) { return std::abs(x - y) <= 1e-9 * x; };
+  return exact(a) == exact(b) && near(a.cost.seconds, b.cost.seconds) && near(a.cost.waiting, b.cost.waiting);
+}
+
+/// All candidates, those that fit first, the fastest of them first; of those that differ in nothing but the
+/// number of chunks, the first. Throws budget_error where none fits.
 std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   const partita::communicator alone = partita::self::world();
   const io::dataset data = read_input(c, alone);
@@ -105,7 +121,10 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
     try {
       for (const nn::policy_candidate& k : in_precision(
                c.precision, [&](auto zero) { return compared<decltype(zero)>(ordered, p, ranks, sorted); }))
-        if (k.same_as.empty()) all.push_back({name, k});
+        if (k.same_as.empty() && std::ranges::none_of(all, [&](const planned& found) {
+              return found.partition == name && differ_in_chunks_alone(found.of, k);
+            }))
+          all.push_back({name, k});
     } catch (const partita::budget_error& e) {
       too_large = e.what();
     }
@@ -120,6 +139,7 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
 
 int main(int argc, char** argv) {
   return run_program("plan", [&] {
+    if (!first_of_job()) return 0;  // no rank of MPI is there: the others would print the same
     plan_command p;
     command c = parse_command(
         argc, argv,
@@ -144,7 +164,7 @@ int main(int argc, char** argv) {
                  "\"between\" says what they cost\n",
                  c.machine->ranks_of_node);
     const std::vector<planned> all = plan(c, p, ranks);
-    if (!c.quiet) print_plan(all, c, ranks, p.rows);
+    if (!c.quiet) print_plan(all, c, ranks, p.rows, p.given);
     if (!c.json.empty()) write_plan(c.json, all, c, ranks);
     return 0;
   });

@@ -2,9 +2,11 @@
 #include "table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "../train/report.hpp"
 
@@ -20,14 +22,25 @@ std::string exchange_of(const planned& p) { return exchange_name(p.of.exchange);
 std::string stationary_of(const planned& p) { return stationary_name(p.of.stationary); }
 std::string chunks_of(const planned& p) { return p.of.chunks > 0 ? std::to_string(p.of.chunks) : ""; }
 
+/// A word of a command line as a shell reads it.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  std::string all = "'";
+  for (const char c : word) all += c == '\'' ? "'\\''" : std::string(1, c);
+  return all + "'";
+}
+
 /// The options of `train` that are this candidate.
-std::string options_of(const planned& p, int ranks) {
+std::string options_of(const planned& p, const command& c, int ranks) {
   std::string words =
       fmt::format("--ranks {} --policy {} --mesh {}", ranks, p.of.policy.name, to_string(p.of.mesh));
   if (!exchange_of(p).empty()) words += " --exchange " + exchange_of(p);
   if (!stationary_of(p).empty()) words += " --stationary " + stationary_of(p);
   if (p.of.chunks > 0) words += " --exchange-chunks " + chunks_of(p);
-  if (p.partition != "none") words += " --partition " + p.partition;
+  if (p.partition != "none")
+    words += " --partition " + quoted(p.partition == "given" ? "given:" + c.partition.file : p.partition);
   return words;
 }
 
@@ -42,11 +55,11 @@ std::string reason(const std::vector<planned>& all, const command& c) {
   if (other != all.end())
     why += fmt::format("; the next policy, {}, takes {:.2f} times as long", other->of.policy.name,
                        other->of.cost.seconds / cost.seconds);
-  const auto least =
-      std::ranges::min_element(all, {}, [](const planned& p) { return p.of.cost.words.max_rank; });
+  const auto least = std::ranges::min_element(
+      all, {}, [&](const planned& p) { return std::pair(!fits(p, c.memory), p.of.cost.words.max_rank); });
   if (least->of.cost.words.max_rank < cost.words.max_rank)
     why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
-                       least->of.cost.words.max_rank, options_of(*least, best.of.mesh.size()),
+                       least->of.cost.words.max_rank, options_of(*least, c, best.of.mesh.size()),
                        least->of.cost.seconds / cost.seconds);
   const auto large = std::ranges::count_if(all, [&](const planned& p) { return !fits(p, c.memory); });
   if (large > 0) why += fmt::format("; {} of {} do not fit into --memory", large, all.size());
@@ -55,12 +68,26 @@ std::string reason(const std::vector<planned>& all, const command& c) {
 
 }  // namespace
 
+std::string given_in(const CLI::App& app) {
+  constexpr std::array<std::string_view, 10> others{
+      "--json",        "--machine",  "--ranks",      "--policy",          "--mesh",
+      "--replication", "--exchange", "--stationary", "--exchange-chunks", "--partition"};
+  std::string line;
+  for (const CLI::Option* const o : app.get_options())
+    if (o->count() > 0 && o->get_group() != "Plan" &&
+        std::ranges::find(others, o->get_name()) == others.end())
+      line += " " + o->get_name() +
+              (o->get_items_expected_max() > 0 ? " " + quoted(CLI::detail::join(o->results(), ",")) : "");
+  return line;
+}
+
 void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most) {
   std::ranges::stable_sort(all, {},
                            [&](const planned& p) { return std::pair(!fits(p, most), p.of.cost.seconds); });
 }
 
-void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows) {
+void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
+                const std::string& given) {
   fmt::print("{:14} {:16} {:9} {:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy", "mesh",
              "exchange", "stationary", "chunks", "ms a step", "waiting", "words received", "MB a rank");
   for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
@@ -70,14 +97,15 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
                1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank, megabytes(p),
                fits(p, c.memory) ? "" : "  does not fit");
   }
-  fmt::print("{} were compared; chosen: {}\ntrain --data {} --model {} {} ...\n", all.size(), reason(all, c),
-             c.data, c.training.model, options_of(all.front(), ranks));
+  fmt::print("{} were compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
+             c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given,
+             options_of(all.front(), c, ranks));
 }
 
 void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks) {
   nlohmann::ordered_json j{{"data", c.data},        {"model", c.training.model},
                            {"ranks", ranks},        {"machine", c.machine_file},
-                           {"why", reason(all, c)}, {"options", options_of(all.front(), ranks)}};
+                           {"why", reason(all, c)}, {"options", options_of(all.front(), c, ranks)}};
   for (const planned& p : all)
     j["candidates"].push_back({{"partition", p.partition},
                                {"policy", p.of.policy.name},

@@ -17,8 +17,13 @@ struct planned {
 /// Those whose buffers fit into `most` bytes first; among these, and the others, the fastest first.
 void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most);
 
-/// The first rows, and why the first one is chosen.
-void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows);
+/// The options given that `train` is to have beside those of a candidate, each after a blank and as a shell
+/// reads it: not those of `plan` alone, nor --json, nor the machine, which `train` would emulate.
+std::string given_in(const CLI::App& app);
 
-/// All of them, and the command that trains so. Throws error where the file cannot be written.
+/// The first rows, why the first one is chosen, and the command that trains so with what else was given.
+void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
+                const std::string& given);
+
+/// All of them, and the options that the first one is. Throws error where the file cannot be written.
 void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks);

@@ -111,9 +111,12 @@ void add_fields(CLI::App& app, const std::string& title, nn::field_group group, 
 
 void add_ranks(CLI::App& app, command& c) {
   app.option_defaults()->group("Ranks");
-  app.add_option("--policy", c.policy,
-                 CLI::detail::join(policy_names(), ", ") +
-                     "\nor auto: the least product of words that travel and memory")
+  std::vector<std::string> policies = policy_names();
+  const std::string named = CLI::detail::join(policies, ", ");
+  policies.emplace_back("auto");
+  words(app.add_option("--policy", c.policy,
+                       named + "\nor auto: the least product of words that travel and memory"),
+        policies)
       ->option_text("NAME")
       ->capture_default_str();
   app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")

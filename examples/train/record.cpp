@@ -221,11 +221,13 @@ void add_fields(ordered_json& j, nn::field_group group, nn::training_options& t)
           f.of(t));
 }
 
-/// Every option that bears on the losses or the figures, those of batches and stages as they were in effect:
-/// `--NAME=VALUE` of each repeats the run.
+/// Every option that bears on the losses or the figures, those of batches, stages and `auto` as they were in
+/// effect: `--NAME=VALUE` of each repeats the run.
 ordered_json options_of(const command& c, int ranks, const outcome& run) {
   using group = nn::field_group;
   nn::training_options t = c.training;
+  for (const nn::policy_candidate& k : run.candidates)
+    if (k.chosen) t = nn::options_of(k, t);
   if (const auto& m = run.result.mini_batch) t.mini_batch.placement = m->placement;
   if (const auto& p = run.result.pipeline) t.pipeline.chunks = p->chunks, t.pipeline.layers = p->layers;
   ordered_json j;

@@ -3,6 +3,8 @@
 """calibrate measures this machine, and train and plan read what it wrote: calibrate_program.py CALIBRATE TRAIN PLAN"""
 import json
 import os
+import re
+import shlex
 import sys
 import unittest
 
@@ -57,22 +59,30 @@ class CalibrateProgram(ProgramCase):
 
     def plan(self, machine, model):
         """What is planned is what training takes there, to rounding."""
-        arguments = ["--machine", machine, "--partitions", "none,random", "--model", model, "--data", "karate", "--ranks", "4"]
-        shown = run(PLAN, *arguments, "--rows", "3", "--json", self.out)
+        saved = os.path.join(self.folder, "a model's.safetensors")
+        given = ["--hidden", "5,3", "--raw-features"]
+        arguments = ["--machine", machine, "--partitions", "none,random", "--model", model, "--data", "karate", "--epochs", "3", *given, "--ranks", "4"]
+        shown = run(PLAN, *arguments, "--rows", "3", "--json", self.out, "--save", saved)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("chosen: ", shown.stdout)
         with open(self.out) as f:
             plan = json.load(f)
-        seconds = [c["seconds"] for c in plan["candidates"]]
+        candidates = plan["candidates"]
+        seconds = [c["seconds"] for c in candidates]
         self.assertEqual(seconds, sorted(seconds))
-        self.assertEqual({c["partition"] for c in plan["candidates"]}, {"none", "random"})
-        run_of = self.result_of(train("--json", self.out, "--machine", machine, *plan["options"].split(), model=model))
+        self.assertEqual({c["partition"] for c in candidates}, {"none", "random"})
+        costs = [(*map(str, map(c.get, ("partition", "policy", "mesh", "exchange", "stationary", "predicted_words_received", "buffer_bytes"))), f"{c['seconds']:.6e}") for c in candidates]
+        self.assertEqual(len(set(costs)), len(costs), "candidates that differ in nothing but chunks")
+        command = shlex.split(shown.stdout.splitlines()[-1])
+        self.assertEqual(command, ["train", "--data", "karate", "--save", saved, "--model", model, "--hidden", "5,3", "--epochs", "3", "--raw-features", *plan["options"].split()])
+        run_of = self.result_of(run(TRAIN, *command[1:], "--quiet", "--json", self.out, "--machine", machine))
+        self.assertTrue(os.path.exists(saved))
         self.assertAlmostEqual(run_of["seconds_per_epoch"] / seconds[0], 1, delta=1e-9)
-        self.assertEqual(run_of["words_received"]["max_rank"], plan["candidates"][0]["predicted_words_received"]["max_rank"])
-        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4", model=model))
+        self.assertEqual(run_of["words_received"]["max_rank"], candidates[0]["predicted_words_received"]["max_rank"])
+        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4", *given, model=model))
         chosen = [c for c in asked["candidates"] if c["chosen"]]
         self.assertEqual([c["why"] for c in chosen], ["the fewest seconds"])
-        self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["seconds"] for c in plan["candidates"] if c["partition"] == "none"), 1, delta=1e-9)
+        self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["seconds"] for c in candidates if c["partition"] == "none"), 1, delta=1e-9)
         small = run(PLAN, *arguments, "--memory", "1K")
         self.assertEqual((small.returncode, "no policy fits into buffers of 1024 bytes" in small.stderr), (1, True), small.stderr)
         for more, why in ((["--batch", "4"], "without --batch"), (["--partitions", "best"], "best")):
@@ -81,6 +91,22 @@ class CalibrateProgram(ProgramCase):
             self.assertIn(why, done.stderr)
         done = run(PLAN, *arguments[2:])
         self.assertEqual((done.returncode, "--machine" in done.stderr), (2, True), done.stderr)
+        return arguments, candidates
+
+    def check_fewest_words(self, arguments, candidates):
+        """What `why` says has the fewest words fits into --memory, where the fewest of all do not."""
+        fewest = min(candidates, key=lambda c: (c["predicted_words_received"]["max_rank"], -c["buffer_bytes"]))
+        most = max(c["buffer_bytes"] for c in candidates if c["buffer_bytes"] < fewest["buffer_bytes"])
+        shown = run(PLAN, *arguments, "--quiet", "--memory", str(most), "--json", self.out)
+        self.assertEqual((shown.returncode, shown.stdout), (0, ""), shown.stderr)
+        with open(self.out) as f:
+            plan = json.load(f)
+        found = re.search("the fewest words are ([0-9]+) of (.*), and it takes", plan["why"])
+        options = shlex.split(found.group(2))
+        of = dict(zip(options[::2], options[1::2]))
+        said = [c for c in plan["candidates"] if (c["policy"], "x".join(map(str, c["mesh"])), c["exchange"], c["stationary"], c["partition"]) ==
+                (of["--policy"], of["--mesh"], of.get("--exchange", ""), of.get("--stationary", ""), of.get("--partition", "none"))]
+        self.assertEqual([(c["fits"], str(c["predicted_words_received"]["max_rank"])) for c in said], [(True, found.group(1))])
 
     def test_what_a_machine_may_say(self):
         kernel = {"kernel": "gemm", "rows": 4, "bytes": 8, "seconds": 1e-6}
@@ -105,7 +131,13 @@ class CalibrateProgram(ProgramCase):
     def test_a_machine_that_is_assumed(self):
         seconds = [self.seconds(self.write("machine.json", {"kernels": {"latency": l, "bandwidth": 1e9 / l}})) for l in (1e-6, 2e-6)]
         self.assertAlmostEqual(seconds[1] / seconds[0], 2, delta=1e-6)
-        self.plan(self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}}), "gcn")
+        machine = self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}})
+        self.check_fewest_words(*self.plan(machine, "gcn"))
+        asked = self.result_of(train("--json", self.out, "--calibration", machine, "--policy", "grid_2d", "--mesh", "auto", "--ranks", "4"))
+        chosen, = (c for c in asked["candidates"] if c["chosen"])
+        names = "exchange", "stationary", "exchange-chunks"
+        self.assertEqual([asked["run"]["options"].get(name) for name in names], [chosen.get(name.replace("-", "_")) for name in names])
+        self.again(TRAIN, asked, "loss", "mesh", "words_received")
 
     def test_what_plan_cannot_compare(self):
         machine = self.write("machine.json", {"kernels": {"latency": 1e-6}})
@@ -122,6 +154,13 @@ class CalibrateProgram(ProgramCase):
             done = run(PLAN, "--data", "karate", "--model", "gcn", "--ranks", "4", "--machine", machine, *more)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("messages between them cost nothing", done.stderr)
+        karate = ["--data", "karate", "--model", "gcn", "--ranks", "2", "--machine", machine, "--quiet", "--json", self.out]
+        self.check_refused(run(PLAN, *karate, "--policy", "ring"), 2, "--policy: ring is not one of row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row, auto; ")
+        for rank in "10":
+            self.assertFalse(os.path.exists(self.out))  # no other process plans than the first of a job
+            done = run(PLAN, *karate, command=["env", "OMPI_COMM_WORLD_SIZE=2", f"OMPI_COMM_WORLD_RANK={rank}"])
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(os.path.exists(self.out))
         done = train("--machine", machine, "--calibration", machine)
         self.assertIn("--calibration and --machine do not go together", done.stderr)
         self.refused(self.write("machine.json", {"kernels": {}}), "kernels needs a latency, a bandwidth or multiplications")

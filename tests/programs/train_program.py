@@ -595,7 +595,7 @@ class TrainProgram(ProgramCase):
     def test_wrong_command_lines(self):
         karate = ["--data", "karate", "--model", "gcn"]
         self.refused(2, "--data is required", "--model", "gcn")
-        self.refused(2, "unknown policy 'ring'", *karate, "--policy", "ring")
+        self.refused(2, "--policy: ring is not one of row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row, auto; ", *karate, "--policy", "ring")
         self.refused(2, "mesh 3x2x1 has 6 places for 4 ranks", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "3x2x1")
         self.refused(2, "does not use the col axis", *karate, "--policy", "row_1d", "--ranks", "4", "--mesh", "2x2x1")
         self.refused(2, "ROWxCOLxDEPTH", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "2by2")
