@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight of matrices whose rows are whole, dense and sparse.
 
+#include <algorithm>
+
 #include "partita/algebra/operand.hpp"
 #include "partita/memory/mapped_store.hpp"
+#include "partita/memory/observed_passes.hpp"
 #include "support/far_store.hpp"
 #include "support/layers.hpp"
 
@@ -50,6 +53,28 @@ TEST_CASE(
       for ([[maybe_unused]] const auto& part : whole.transposed_parts()) ++parts;
       CHECK((most < base::max_tile_entries ? parts > 4 : parts == 2));
     });
+}
+
+TEST_CASE("dense copies of sparse rows are seen, and need not run") {
+  for (const bool runs : {true, false}) {
+    std::vector<memory::kernel_call> calls;
+    const auto q = memory::observed(device_queue<host>(),
+                                    [&](const memory::kernel_call& c, base::function_reference<void()> run) {
+                                      calls.push_back(c);
+                                      if (runs) run();
+                                    });
+    const mesh<host> m(self::world(), mesh_shape(), q);
+    const sparse_rows<double, host> x(m, blocking::even(2, m.shape(), nesting::rows), 3, {{0, 2, 5.0}});
+    dense<double, vertex_rows, host> y(m, {2, 3});
+    std::ranges::fill(y.values(), 7.0);
+    copy(x, y);
+    REQUIRE(calls.size() == 1);
+    CHECK(calls[0].kernel == "rows: write out");
+    CHECK(calls[0].rows == 2);
+    CHECK(calls[0].bytes == 2 * 3 * sizeof(double));
+    const std::vector<double> found(y.values().begin(), y.values().end());
+    CHECK(found == (runs ? std::vector<double>{0, 0, 5, 0, 0, 0} : std::vector<double>(6, 7)));
+  }
 }
 
 TEST_CASE("epilogues, transposed weights, sums and gradients of this rank, by hand") {

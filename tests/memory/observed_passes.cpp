@@ -119,4 +119,28 @@ TEST_CASE("observed passes: not those of a queue with far memory") {
       memory::observed(q, [](const kernel_call&, base::function_reference<void()> run) { run(); }), error);
 }
 
+TEST_CASE("observed passes: a kernel in place counts the entries of its pattern, and is left out") {
+  seen_queue s;
+  const std::vector<local_index> offsets{0, 2, 2, 3}, columns{0, 3, 1};
+  const std::vector<float> values{1, 2, 3};
+  const std::vector<base::bfloat16> x(4 * 2, base::bfloat16(1.0F));
+  std::vector<float> y(3 * 2, 7);
+  const csr_view<float> a{3, 4, offsets.data(), columns.data(), values.data()};
+  const matrix_view<const base::bfloat16> of_x{x.data(), 4, 2, 2};
+  const matrix_view<float> of_y{y.data(), 3, 2, 2};
+  for (const bool runs : {false, true}) {
+    s.runs = runs;
+    local::in_place(
+        s.q, "product", a, [&] { spmm_fused(s.q, a, of_x, {}, of_y); }, local::reads_entries(a.values, 1),
+        local::gathers(of_x), local::writes(of_y));
+    check(s.only(), {.kernel = "product",
+                     .rows = 3,
+                     .entries = 3,
+                     .row_bytes = 8,
+                     .table_bytes = 4 * 4,
+                     .bytes = 6 * sizeof(local_index) + 3 * (4 + 4) + 3 * 8});
+    CHECK(y == (runs ? std::vector<float>{3, 3, 0, 0, 3, 3} : std::vector<float>(6, 7)));
+  }
+}
+
 }  // namespace test_observed_passes

@@ -159,4 +159,28 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
   });
 }
 
+TEST_CASE("what a rehearsal would compute is refused by name") {
+  const auto refused = [](const io::dataset& data, const nn::training_options& options,
+                          const std::string& what) {
+    const std::string why = "policies cannot be compared by seconds for " + what +
+                            ": name one, or compare them without measurements of kernels, by words";
+    CHECK_THROWS_WITH_AS(nn::detail::require_rehearsal(data, options), why.c_str(), error);
+  };
+  const io::dataset dense = directed_graph();
+  io::dataset links = dense, sparse = dense;
+  links.task = io::task::links;
+  sparse.vertex_features = sparse_features(sparse.vertices, sparse.features);
+  nn::training_options rounded, maxima{.model = "sage"};
+  rounded.operands = nn::operand_format::bfloat16;
+  maxima.aggregation = nn::aggregation::max;
+  refused(links, {}, "links");
+  refused(dense, rounded, "products with rounded operands");
+  refused(sparse, {.model = "sgc"}, "sgc of sparse features");
+  refused(sparse, maxima, "sage of sparse features");
+  CHECK_NOTHROW(nn::detail::require_rehearsal(sparse, {.model = "gcn"}));
+  CHECK_NOTHROW(nn::detail::require_rehearsal(sparse, {.model = "sage"}));
+  for (const char* model : {"gcn", "sgc"})
+    CHECK_NOTHROW(nn::detail::require_rehearsal(dense, {.model = model}));
+}
+
 }  // namespace test_choose_policy

@@ -96,7 +96,10 @@ template <class S, class T, layout X, layout Y, class Device>
 requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T, Y, Device>& y) {
   static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host");
   algebra::detail::require_same_blocks("copy", x, y);
-  copy(x.mesh().queue(), x.local(), y.local());
+  const auto& q = x.mesh().queue();
+  local::in_place(
+      q, "rows: round", [&] { copy(q, x.local(), y.local()); }, local::reads(x.local()),
+      local::writes(y.local()));
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.

@@ -108,10 +108,16 @@ class staged_product final : public product<T, Stored> {
       fusion.beta = beta;
       const bool goes = stages_.plan().sums_go();
       if constexpr (!std::is_same_v<Stored, T>) {  // addressed where it is
+        const auto& a = part.entries;
         if (goes)
-          spmm_transposed(queue(), part.entries, from, fusion.alpha, beta, to);
+          local::in_place(
+              queue(), "transposed product", a,
+              [&] { spmm_transposed(queue(), a, from, fusion.alpha, beta, to); },
+              local::reads_entries(a.values, 1), local::reads(from), local::adds(to, beta));
         else
-          spmm_fused(queue(), part.entries, from, fusion, to);
+          local::in_place(
+              queue(), "product", a, [&] { spmm_fused(queue(), a, from, fusion, to); },
+              local::reads_entries(a.values, 1), local::gathers(from), local::result(to, beta));
       } else if (goes) {
         local::chunked::spmm_transposed(queue(), passes_, number++, part.entries, from, fusion.alpha, beta,
                                         to, part.first_row > 0);

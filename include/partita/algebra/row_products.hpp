@@ -152,8 +152,12 @@ void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
     base::throw_error<shape_error>(
         {"copy needs operands of the same shape and blockings, not ", x.shape(), " and ", y.shape()});
-  for (const local::csr_slice<T>& part : x.parts())
-    sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
+  const auto& q = x.mesh().queue();
+  for (const local::csr_slice<T>& part : x.parts()) {
+    const matrix_view<T> rows = part.rows_of(y.local());
+    local::in_place(
+        q, "rows: write out", [&] { sparse_to_dense(q, part.entries, rows); }, local::writes(rows));
+  }
 }
 
 }  // namespace partita

@@ -212,7 +212,16 @@ void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<co
 template <class Device, class F, class... X>
 void in_place(const device_queue<Device>& q, const char* kernel, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
-  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, operands, f);
+  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, nullptr, operands, f);
+  f();
+}
+/// As above, for one that visits the entries of a.
+template <class T, class Device, class F, class... X>
+void in_place(const device_queue<Device>& q, const char* kernel, const csr_view<T>& a, const F& f,
+              const X&... x) {
+  const std::array<operand, sizeof...(X)> operands{x...};
+  const entry_pattern over{a.rows, a.cols, a.offsets, a.columns, a.entries};
+  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, &over, operands, f);
   f();
 }
 
