@@ -19,6 +19,14 @@ TEST_CASE("algorithms of cublas are chosen once for a shape") {
   CHECK(lookups() == before + 4);
 }
 
+TEST_CASE("algorithms of cublas serve batches of about as many rows") {
+  const device_queue q(0, partita::cublas_gemm());
+  const auto before = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
+  for (int rows = 81; rows <= 112; rows += 3)  // classes end at 96 and 112
+    check_gemm<float>(q, {rows, 7, 3, false, false, false, true, 0}, 0.0F);
+  CHECK(emulator::calls("cublasLtMatmulAlgoGetHeuristic") == before + 2);
+}
+
 TEST_CASE("an epilogue that cublas does not know is refused, and looked up once") {
   const device_queue q(0, partita::cublas_gemm());
   const on_device<double> memory(q, random_numbers<double>(64, 1));

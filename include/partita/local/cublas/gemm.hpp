@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// GEMM through cuBLASLt. Link it and construct the queue as `device_queue<cuda_device>(device,
-/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptors and algorithm chosen for each
-/// problem shape.
+/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptor and algorithm chosen for each
+/// class of problem shapes.
 ///
 /// Operands are row-major and cuBLASLt is column-major, so it computes C^T = op(B)^T op(A)^T on the same
 /// memory with the operands swapped. A bias along the columns of C is then one along the rows of C^T, as its
@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -71,9 +72,37 @@ inline std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
+/// The problem whose algorithm serves p: with m, which is another in every batch, rounded up to one of four
+/// numbers between two powers of two. No operand's alignment depends on m, and the inner dimension stays as
+/// it is.
+inline matmul_shape class_of(matmul_shape p) {
+  if (p.transpose_a || p.m < 8 || p.m > 1 << 30) return p;
+  const int step = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(p.m))) / 4;
+  p.m = (p.m + step - 1) / step * step;
+  return p;
+}
+
 inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-/// Descriptors of a matmul and the algorithm selected for it.
+/// Layouts of the operands of C^T.
+struct matmul_layouts {
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+
+  explicit matmul_layouts(const matmul_shape& p) {
+    const auto describe_transpose = [&](cublasLtMatrixLayoutOpaque_t& layout, int rows, int cols,
+                                        int leading) {
+      check(cublasLtMatrixLayoutInit(&layout, p.single_precision() ? CUDA_R_32F : CUDA_R_64F,
+                                     static_cast<std::uint64_t>(cols), static_cast<std::uint64_t>(rows),
+                                     leading),
+            "cublasLtMatrixLayoutInit", p);
+    };
+    describe_transpose(a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda);
+    describe_transpose(b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb);
+    describe_transpose(c, p.m, p.n, p.ldc);
+  }
+};
+
+/// Descriptor of a class of matmuls and the algorithm selected for it.
 class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
@@ -84,16 +113,6 @@ class matmul_descriptor {
     describe(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p);
     describe(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue, p);
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
-
-    const auto describe_transpose = [&](cublasLtMatrixLayoutOpaque_t& layout, int rows, int cols,
-                                        int leading) {
-      check(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(cols),
-                                     static_cast<std::uint64_t>(rows), leading),
-            "cublasLtMatrixLayoutInit", p);
-    };
-    describe_transpose(a_, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda);
-    describe_transpose(b_, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb);
-    describe_transpose(c_, p.m, p.n, p.ldc);
     choose(handle, p);
   }
 
@@ -106,8 +125,9 @@ class matmul_descriptor {
   void run(cublasLtHandle_t handle, const matmul_shape& p, T alpha, const T* a, const T* b, T beta, T* c,
            const void* bias, std::byte* workspace, cudaStream_t stream) {
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
-    check(cublasLtMatmul(handle, &product_, &alpha, b, &b_, a, &a_, &beta, c, &c_, c, &c_, &algorithm_,
-                         workspace, workspace_bytes, stream),
+    matmul_layouts of(p);
+    check(cublasLtMatmul(handle, &product_, &alpha, b, &of.b, a, &of.a, &beta, c, &of.c, c, &of.c,
+                         &algorithm_, workspace, workspace_bytes, stream),
           "cublasLtMatmul", p);
   }
 
@@ -134,10 +154,11 @@ class matmul_descriptor {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.alignment_c);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.alignment_c);
 
+    matmul_layouts of(p);
     std::array<cublasLtMatmulHeuristicResult_t, 4> proposals;
     int count = 0;
     const cublasStatus_t asked =
-        cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
+        cublasLtMatmulAlgoGetHeuristic(handle, &product_, &of.b, &of.a, &of.c, &of.c, &preference,
                                        static_cast<int>(proposals.size()), proposals.data(), &count);
     // The status for an epilogue that a type does not support is undocumented: it may be either.
     if (asked == CUBLAS_STATUS_NOT_SUPPORTED ||
@@ -152,7 +173,6 @@ class matmul_descriptor {
   }
 
   cublasLtMatmulDescOpaque_t product_;
-  cublasLtMatrixLayoutOpaque_t a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_;
   float waves_ = 0;
   bool known_ = false;
@@ -191,7 +211,8 @@ class context {
   }
 
  private:
-  matmul_descriptor& plan_of(const matmul_shape& p, const void* line) {
+  matmul_descriptor& plan_of(const matmul_shape& problem, const void* line) {
+    const matmul_shape p = class_of(problem);
     auto plan = plans_.find(p);
     if (plan == plans_.end()) plan = plans_.emplace(p, matmul_descriptor(handle_, p, line)).first;
     return plan->second;
