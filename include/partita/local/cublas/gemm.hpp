@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// GEMM through cuBLASLt. Link it and construct the queue as `device_queue<cuda_device>(device,
-/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptor and algorithm chosen for each
-/// class of problem shapes.
+/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptors and algorithms chosen for the
+/// classes of problem shapes that were used last.
 ///
 /// Operands are row-major and cuBLASLt is column-major, so it computes C^T = op(B)^T op(A)^T on the same
 /// memory with the operands swapped. A bias along the columns of C is then one along the rows of C^T, as its
@@ -82,7 +82,7 @@ inline matmul_shape class_of(matmul_shape p) {
   return p;
 }
 
-inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20, most_plans = 64;
 
 /// Layouts of the operands of C^T.
 struct matmul_layouts {
@@ -106,7 +106,7 @@ struct matmul_layouts {
 class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
-  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) {
+  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) : serves_m_(p.m) {
     const cudaDataType_t type = p.single_precision() ? CUDA_R_32F : CUDA_R_64F;
     check(cublasLtMatmulDescInit(&product_, p.compute, type), "cublasLtMatmulDescInit", p);
     describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p);
@@ -118,6 +118,20 @@ class matmul_descriptor {
 
   /// Whether cuBLASLt has an algorithm for the problem.
   bool is_known() const { return known_; }
+  /// Whether what was chosen stands for p, of the same class: the algorithm runs on it, or its epilogue is
+  /// refused.
+  bool serves(cublasLtHandle_t handle, const matmul_shape& p) {
+    if (serves_m_ == p.m) return true;
+    if (!known_) return p.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+    matmul_layouts of(p);
+    cublasLtMatmulHeuristicResult_t found{};
+    if (cublasLtMatmulAlgoCheck(handle, &product_, &of.b, &of.a, &of.c, &of.c, &algorithm_, &found) !=
+            CUBLAS_STATUS_SUCCESS ||
+        found.workspaceSize > workspace_bytes)
+      return false;
+    serves_m_ = p.m;
+    return true;
+  }
   /// Wave count of the selected algorithm.
   float waves() const { return waves_; }
 
@@ -176,6 +190,7 @@ class matmul_descriptor {
   cublasLtMatmulAlgo_t algorithm_;
   float waves_ = 0;
   bool known_ = false;
+  int serves_m_;  ///< a number of rows for which the choice stands
 };
 
 /// Per-queue cuBLASLt state.
@@ -211,11 +226,21 @@ class context {
   }
 
  private:
-  matmul_descriptor& plan_of(const matmul_shape& problem, const void* line) {
-    const matmul_shape p = class_of(problem);
-    auto plan = plans_.find(p);
-    if (plan == plans_.end()) plan = plans_.emplace(p, matmul_descriptor(handle_, p, line)).first;
-    return plan->second;
+  /// That of the problem's class, or its own where the algorithm of its class does not run on it.
+  matmul_descriptor& plan_of(const matmul_shape& p, const void* line) {
+    matmul_descriptor& common = plan_for(class_of(p), line);
+    return common.serves(handle_, p) ? common : plan_for(p, line);
+  }
+  /// The plan for exactly this problem, which at least most_plans - 1 further calls leave where it is.
+  matmul_descriptor& plan_for(const matmul_shape& p, const void* line) {
+    auto found = plans_.find(p);
+    if (found == plans_.end()) {
+      if (plans_.size() == most_plans)
+        plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& old) { return old.second.used; }));
+      found = plans_.emplace(p, plan{matmul_descriptor(handle_, p, line)}).first;
+    }
+    found->second.used = ++uses_;
+    return found->second.descriptor;
   }
   /// Column sums run over the inner dimension. If they prevent split-K, most of the device is idle for small
   /// C, and the fused product is many times slower than separate kernels.
@@ -235,10 +260,16 @@ class context {
     on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.stream()), "cudaMemcpyAsync");
   }
 
+  struct plan {
+    matmul_descriptor descriptor;
+    std::uint64_t used = 0;  ///< number of its last use
+  };
+
   cublasLtHandle_t handle_ = nullptr;
   buffer<std::byte, cuda_device> workspace_;
   buffer<std::byte, cuda_device> bias_;
-  std::map<matmul_shape, matmul_descriptor> plans_;
+  std::map<matmul_shape, plan> plans_;
+  std::uint64_t uses_ = 0;
 };
 
 template <class T>
