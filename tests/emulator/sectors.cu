@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the emulator counts of memory that kernels touch.
 #include <doctest/doctest.h>
+#include <string_view>
+#include <vector>
 
 #include "emulator/control.hpp"
+#include "partita/local/cuda/edge_products.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
 namespace test_emulator_sectors {
@@ -30,9 +33,9 @@ struct gather_packs {
   constexpr void operator()(std::int64_t t) const { to[t] = from[2 * t]; }
 };
 
-/// Of the only kernel that `act` launches.
+/// Of the only kernel that `act` launches whose name contains `part`.
 template <class Act>
-emulator::kernel_cost cost_of(const device_queue<cuda_device>& q, Act act) {
+emulator::kernel_cost cost_of(const device_queue<cuda_device>& q, Act act, std::string_view part = "") {
   q.synchronize();
   const auto before = emulator::kernel_costs();
   emulator::look_at_sectors(true);
@@ -40,6 +43,7 @@ emulator::kernel_cost cost_of(const device_queue<cuda_device>& q, Act act) {
   q.synchronize();
   emulator::look_at_sectors(false);
   for (auto [name, cost] : emulator::kernel_costs()) {
+    if (name.find(part) == std::string::npos) continue;
     const auto earlier = before.find(name);
     if (earlier == before.end()) return cost;
     if (earlier->second.launches == cost.launches) continue;
@@ -76,6 +80,69 @@ TEST_CASE("sectors of 32 bytes are counted for every warp, and once for a launch
   q.synchronize();
   for (const auto& [name, cost] : emulator::kernel_costs())
     CHECK(cost.load_sectors == quiet.at(name).load_sectors);
+}
+
+template <class T>
+buffer<T, cuda_device> on_card(const device_queue<cuda_device>& q, const std::vector<T>& from) {
+  buffer<T, cuda_device> to(q, from.size());
+  partita::copy(q, std::span<const T>(from), to.span());
+  return to;
+}
+
+/// Dot products of heads of `width` columns for a pattern with 14 entries a row, in whole numbers.
+struct dots_of_rows {
+  using index = partita::local_index;
+  static constexpr index vertices = 128, sources = 32, degree = 14;
+
+  index heads, width;
+
+  static int number(index i, index j) { return (3 * i + 5 * j) % 7 - 3; }
+  static index neighbour(index row, index k) { return (5 * row + 3 * k) % sources; }
+
+  /// Bytes in sectors, for an entry, and whether the dot products are right.
+  std::int64_t bytes_of_entry() const {
+    const device_queue<cuda_device> q;
+    const index f = heads * width, entries = vertices * degree;
+    std::vector<index> offsets, columns;
+    std::vector<float> numbers, expected;
+    for (index v = 0; v <= vertices; ++v) offsets.push_back(v * degree);
+    for (index v = 0; v < vertices; ++v)
+      for (index j = 0; j < f; ++j) numbers.push_back(static_cast<float>(number(v, j)));
+    for (index v = 0; v < vertices; ++v)
+      for (index k = 0; k < degree; ++k) {
+        columns.push_back(neighbour(v, k));
+        for (index h = 0; h < heads; ++h) {
+          int dot = 0;
+          for (index j = h * width; j < (h + 1) * width; ++j) dot += number(v, j) * number(columns.back(), j);
+          expected.push_back(static_cast<float>(dot));
+        }
+      }
+    const auto x = on_card(q, numbers);
+    const auto starts = on_card(q, offsets), neighbours = on_card(q, columns);
+    const partita::local::csr_view<float> a{vertices,          sources, starts.data(),
+                                            neighbours.data(), nullptr, entries};
+    const partita::matrix_view<const float> rows{x.data(), vertices, f, f}, gathered{x.data(), sources, f, f};
+    buffer<float, cuda_device> dots(q, expected.size());
+    const auto cost = cost_of(
+        q,
+        [&] {
+          partita::on_cuda::edge_dot(q, a, {heads, width, 0}, rows, gathered, 0.0F, dots.data());
+        },
+        "warp_dots");
+    std::vector<float> found(expected.size());
+    partita::copy(q, std::span<const float>(dots.span()), std::span(found));
+    q.synchronize();
+    CHECK(found == expected);
+    CHECK(cost.launches == 1);
+    return 32 * static_cast<std::int64_t>(cost.load_sectors + cost.store_sectors) / entries;
+  }
+};
+
+TEST_CASE("dot products of edges read the row of an entry once") {
+  CHECK(dots_of_rows{8, 8}.bytes_of_entry() <= 342);  // a thread for an entry: 856
+  CHECK(dots_of_rows{1, 48}.bytes_of_entry() <= 240);
+  CHECK(dots_of_rows{1, 47}.bytes_of_entry() <= 300);   // rows begin anywhere; a thread for an entry: 1681
+  CHECK(dots_of_rows{1, 131}.bytes_of_entry() <= 800);  // more than lanes keep of y's row
 }
 
 }  // namespace test_emulator_sectors

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products of cuda/vendor_link.cu on the emulator, and what is looked up once.
+#include <array>
+
 #include "emulator/control.hpp"
 #include "local/vendor_link.cu"
 
@@ -7,16 +9,45 @@ namespace test_vendor_calls {
 
 TEST_CASE("algorithms of cublas are chosen once for a shape") {
   const device_queue q(0, partita::cublas_gemm());
-  const auto lookups = [] { return emulator::calls("cublasLtMatmulAlgoGetHeuristic"); };
-  const auto before = lookups();
+  const auto looked_up = [] { return emulator::calls("cublasLtMatmulAlgoGetHeuristic"); };
+  const auto before = looked_up();
   check_gemm<float>(q, {5, 7, 3, false, false, false, true, 0}, 0.0F);
-  CHECK(lookups() == before + 1);
+  CHECK(looked_up() == before + 1);
   check_gemm<float>(q, {5, 7, 3, false, false, false, true, 0}, 0.5F);
-  CHECK(lookups() == before + 1);
+  CHECK(looked_up() == before + 1);
   check_gemm<float>(q, {5, 7, 3, false, false, false, true, 1}, 0.0F);
   check_gemm<double>(q, {5, 7, 3, false, false, false, true, 0}, 0.0);
   check_gemm<float>(q, {5, 7, 3, false, false, true, true, 0}, 0.0F);
-  CHECK(lookups() == before + 4);
+  CHECK(looked_up() == before + 4);
+}
+
+/// Lookups for products of (m, k) and (k, 2), in turn.
+std::uint64_t lookups(const device_queue& q, const std::vector<std::array<int, 2>>& products) {
+  const auto before = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
+  for (const auto& [m, k] : products) check_gemm<float>(q, {m, 2, k, false, false, false, true, 0}, 0.0F);
+  return emulator::calls("cublasLtMatmulAlgoGetHeuristic") - before;
+}
+
+TEST_CASE("algorithms of cublas serve batches of about as many rows") {
+  const device_queue q(0, partita::cublas_gemm());
+  CHECK(lookups(q, {{81, 3}, {85, 3}, {95, 3}, {96, 3}}) == 1);  // up to 96
+  CHECK(lookups(q, {{97, 3}, {112, 3}, {81, 3}, {96, 3}}) == 1);
+  CHECK(lookups(q, {{81, 4}}) == 1);
+}
+
+TEST_CASE("an algorithm of cublas that does not run on another number of rows is looked up for that number") {
+  const device_queue q(0, partita::cublas_gemm());
+  CHECK(lookups(q, {{2064, 3}, {2560, 3}}) == 1);
+  CHECK(lookups(q, {{2065, 3}, {2072, 3}, {2065, 3}}) == 1);
+}
+
+TEST_CASE("algorithms of cublas that were used last are kept") {
+  const device_queue q(0, partita::cublas_gemm());
+  constexpr auto most = static_cast<int>(partita::cublas::most_plans);
+  for (int k = 1; k <= most; ++k) CHECK(lookups(q, {{2, k}}) == 1);
+  CHECK(lookups(q, {{2, 1}}) == 0);
+  CHECK(lookups(q, {{2, most + 1}, {2, 1}, {2, 3}}) == 1);
+  CHECK(lookups(q, {{2, 2}}) == 1);
 }
 
 TEST_CASE("an epilogue that cublas does not know is refused, and looked up once") {

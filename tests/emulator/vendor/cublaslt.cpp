@@ -39,7 +39,7 @@ struct preference {
 };
 /// What the chosen algorithm counts on.
 struct algorithm {
-  std::uint64_t inner, splits, workspace;
+  std::uint64_t inner, splits, workspace, columns;  ///< of d there are a multiple of `columns`
   std::array<std::uint32_t, 4> alignments;
   std::uint32_t epilogue, line;
 };
@@ -79,6 +79,11 @@ bool is_valid(const product& p, const layout& a, const layout& b, const layout& 
   const bool single = p.compute == CUBLAS_COMPUTE_32F || p.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   return single == (p.scale == CUDA_R_32F) && left.rows == d.rows && right.cols == d.cols &&
          left.cols == right.rows;
+}
+
+bool serves(const algorithm& chosen, const product& p, const layout& a, const layout& d) {
+  return chosen.inner == shape_of(a, p.transpose_a).cols && d.cols % chosen.columns == 0 &&
+         chosen.epilogue == static_cast<std::uint32_t>(p.epilogue);
 }
 
 /// Whether the epilogue reads or writes a line of as many elements as D has rows.
@@ -259,8 +264,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(
 }
 
 /// Proposes something that cannot be used first, then an algorithm that splits long inner dimensions if it
-/// may and need not sum over them. Knows none for the gradient of a bias in double precision: the real
-/// library need not know them all.
+/// may and need not sum over them. One for many columns of d needs a multiple of 8 of them. Knows none for
+/// the gradient of a bias in double precision: the real library need not know them all.
 cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a_desc,
     cublasLtMatrixLayout_t b_desc, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d_desc,
@@ -284,10 +289,26 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   results[1].state = CUBLAS_STATUS_SUCCESS;
   results[1].workspaceSize = splits * bytes;
   results[1].wavesCount = static_cast<float>(splits) / 8;
-  write(&results[1].algo, algorithm{inner, splits, splits * bytes, pref.alignments,
-                                    static_cast<std::uint32_t>(p.epilogue), alignment_of(p.line)});
+  write(&results[1].algo,
+        algorithm{inner, splits, splits * bytes, d.cols > 2000 && d.cols % 8 == 0 ? 8U : 1U, pref.alignments,
+                  static_cast<std::uint32_t>(p.epilogue), alignment_of(p.line)});
   *count = 2;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                                    cublasLtMatrixLayout_t a_desc,
+                                                    cublasLtMatrixLayout_t b_desc, cublasLtMatrixLayout_t,
+                                                    cublasLtMatrixLayout_t d_desc,
+                                                    const cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulHeuristicResult_t* result) {
+  const product p = read<product>(desc);
+  const layout a = read<layout>(a_desc), d = read<layout>(d_desc);
+  const algorithm chosen = read<algorithm>(algo);
+  if (handle == nullptr || !is_valid(p, a, read<layout>(b_desc), d)) return CUBLAS_STATUS_INVALID_VALUE;
+  result->workspaceSize = chosen.workspace;
+  result->state = serves(chosen, p, a, d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  return result->state;
 }
 
 cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
@@ -306,7 +327,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatm
   const auto& aligned = chosen.alignments;
   if (handle == nullptr || !is_valid(p, al, bl, dl) || !lies_at(a, aligned[0]) || !lies_at(b, aligned[1]) ||
       !lies_at(c, aligned[2]) || !lies_at(d, aligned[3]) || !lies_at(workspace, 256) ||
-      workspace_bytes < chosen.workspace || chosen.epilogue != static_cast<std::uint32_t>(p.epilogue) ||
+      workspace_bytes < chosen.workspace || !serves(chosen, p, al, dl) ||
       (has_line(p.epilogue) && (!is_line(p.line) || !lies_at(p.line, chosen.line))))
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto start = [&]<class T>(T) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// GEMM through cuBLASLt. Link it and construct the queue as `device_queue<cuda_device>(device,
-/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptors and algorithm chosen for each
-/// problem shape.
+/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptors and algorithms chosen for the
+/// classes of problem shapes that were used last.
 ///
 /// Operands are row-major and cuBLASLt is column-major, so it computes C^T = op(B)^T op(A)^T on the same
 /// memory with the operands swapped. A bias along the columns of C is then one along the rows of C^T, as its
@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -71,34 +72,66 @@ inline std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+/// The problem whose algorithm serves p: with m, which is another in every batch, rounded up to one of four
+/// numbers between two powers of two. No operand's alignment depends on m, and the inner dimension stays as
+/// it is.
+inline matmul_shape class_of(matmul_shape p) {
+  if (p.transpose_a || p.m < 8 || p.m > 1 << 30) return p;
+  const int step = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(p.m))) / 4;
+  p.m = (p.m + step - 1) / step * step;
+  return p;
+}
 
-/// Descriptors of a matmul and the algorithm selected for it.
+inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20, most_plans = 64;
+
+/// Layouts of the operands of C^T.
+struct matmul_layouts {
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+
+  explicit matmul_layouts(const matmul_shape& p) {
+    const auto describe_transpose = [&](cublasLtMatrixLayoutOpaque_t& layout, int rows, int cols,
+                                        int leading) {
+      check(cublasLtMatrixLayoutInit(&layout, p.single_precision() ? CUDA_R_32F : CUDA_R_64F,
+                                     static_cast<std::uint64_t>(cols), static_cast<std::uint64_t>(rows),
+                                     leading),
+            "cublasLtMatrixLayoutInit", p);
+    };
+    describe_transpose(a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda);
+    describe_transpose(b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb);
+    describe_transpose(c, p.m, p.n, p.ldc);
+  }
+};
+
+/// Descriptor of a class of matmuls and the algorithm selected for it.
 class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
-  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) {
+  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) : serves_m_(p.m) {
     const cudaDataType_t type = p.single_precision() ? CUDA_R_32F : CUDA_R_64F;
     check(cublasLtMatmulDescInit(&product_, p.compute, type), "cublasLtMatmulDescInit", p);
     describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p);
     describe(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p);
     describe(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue, p);
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
-
-    const auto describe_transpose = [&](cublasLtMatrixLayoutOpaque_t& layout, int rows, int cols,
-                                        int leading) {
-      check(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(cols),
-                                     static_cast<std::uint64_t>(rows), leading),
-            "cublasLtMatrixLayoutInit", p);
-    };
-    describe_transpose(a_, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda);
-    describe_transpose(b_, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb);
-    describe_transpose(c_, p.m, p.n, p.ldc);
     choose(handle, p);
   }
 
   /// Whether cuBLASLt has an algorithm for the problem.
   bool is_known() const { return known_; }
+  /// Whether what was chosen stands for p, of the same class: the algorithm runs on it, or its epilogue is
+  /// refused.
+  bool serves(cublasLtHandle_t handle, const matmul_shape& p) {
+    if (serves_m_ == p.m) return true;
+    if (!known_) return p.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+    matmul_layouts of(p);
+    cublasLtMatmulHeuristicResult_t found{};
+    if (cublasLtMatmulAlgoCheck(handle, &product_, &of.b, &of.a, &of.c, &of.c, &algorithm_, &found) !=
+            CUBLAS_STATUS_SUCCESS ||
+        found.workspaceSize > workspace_bytes)
+      return false;
+    serves_m_ = p.m;
+    return true;
+  }
   /// Wave count of the selected algorithm.
   float waves() const { return waves_; }
 
@@ -106,8 +139,9 @@ class matmul_descriptor {
   void run(cublasLtHandle_t handle, const matmul_shape& p, T alpha, const T* a, const T* b, T beta, T* c,
            const void* bias, std::byte* workspace, cudaStream_t stream) {
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
-    check(cublasLtMatmul(handle, &product_, &alpha, b, &b_, a, &a_, &beta, c, &c_, c, &c_, &algorithm_,
-                         workspace, workspace_bytes, stream),
+    matmul_layouts of(p);
+    check(cublasLtMatmul(handle, &product_, &alpha, b, &of.b, a, &of.a, &beta, c, &of.c, c, &of.c,
+                         &algorithm_, workspace, workspace_bytes, stream),
           "cublasLtMatmul", p);
   }
 
@@ -134,10 +168,11 @@ class matmul_descriptor {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.alignment_c);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.alignment_c);
 
+    matmul_layouts of(p);
     std::array<cublasLtMatmulHeuristicResult_t, 4> proposals;
     int count = 0;
     const cublasStatus_t asked =
-        cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
+        cublasLtMatmulAlgoGetHeuristic(handle, &product_, &of.b, &of.a, &of.c, &of.c, &preference,
                                        static_cast<int>(proposals.size()), proposals.data(), &count);
     // The status for an epilogue that a type does not support is undocumented: it may be either.
     if (asked == CUBLAS_STATUS_NOT_SUPPORTED ||
@@ -152,10 +187,10 @@ class matmul_descriptor {
   }
 
   cublasLtMatmulDescOpaque_t product_;
-  cublasLtMatrixLayoutOpaque_t a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_;
   float waves_ = 0;
   bool known_ = false;
+  int serves_m_;  ///< a number of rows for which the choice stands
 };
 
 /// Per-queue cuBLASLt state.
@@ -191,10 +226,21 @@ class context {
   }
 
  private:
+  /// That of the problem's class, or its own where the algorithm of its class does not run on it.
   matmul_descriptor& plan_of(const matmul_shape& p, const void* line) {
-    auto plan = plans_.find(p);
-    if (plan == plans_.end()) plan = plans_.emplace(p, matmul_descriptor(handle_, p, line)).first;
-    return plan->second;
+    matmul_descriptor& common = plan_for(class_of(p), line);
+    return common.serves(handle_, p) ? common : plan_for(p, line);
+  }
+  /// The plan for exactly this problem, which at least most_plans - 1 further calls leave where it is.
+  matmul_descriptor& plan_for(const matmul_shape& p, const void* line) {
+    auto found = plans_.find(p);
+    if (found == plans_.end()) {
+      if (plans_.size() == most_plans)
+        plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& old) { return old.second.used; }));
+      found = plans_.emplace(p, plan{matmul_descriptor(handle_, p, line)}).first;
+    }
+    found->second.used = ++uses_;
+    return found->second.descriptor;
   }
   /// Column sums run over the inner dimension. If they prevent split-K, most of the device is idle for small
   /// C, and the fused product is many times slower than separate kernels.
@@ -214,10 +260,16 @@ class context {
     on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.stream()), "cudaMemcpyAsync");
   }
 
+  struct plan {
+    matmul_descriptor descriptor;
+    std::uint64_t used = 0;  ///< number of its last use
+  };
+
   cublasLtHandle_t handle_ = nullptr;
   buffer<std::byte, cuda_device> workspace_;
   buffer<std::byte, cuda_device> bias_;
-  std::map<matmul_shape, matmul_descriptor> plans_;
+  std::map<matmul_shape, plan> plans_;
+  std::uint64_t uses_ = 0;
 };
 
 template <class T>
