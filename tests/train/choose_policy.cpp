@@ -3,12 +3,15 @@
 #include "partita/train/choose_policy.hpp"
 
 #include <cmath>
+#include <doctest/doctest.h>
+#include <memory>
 #include <string>
 
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
 #include "support/kernel_costs.hpp"
+#include "support/ranks.hpp"
 
 namespace test_choose_policy {
 
