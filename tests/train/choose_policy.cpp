@@ -3,12 +3,15 @@
 #include "partita/train/choose_policy.hpp"
 
 #include <cmath>
+#include <doctest/doctest.h>
+#include <memory>
 #include <string>
 
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
 #include "support/kernel_costs.hpp"
+#include "support/ranks.hpp"
 
 namespace test_choose_policy {
 
@@ -159,28 +162,54 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
   });
 }
 
-TEST_CASE("what a rehearsal would compute is refused by name") {
-  const auto refused = [](const io::dataset& data, const nn::training_options& options,
-                          const std::string& what) {
-    const std::string why = "policies cannot be compared by seconds for " + what +
-                            ": name one, or compare them without measurements of kernels, by words";
-    CHECK_THROWS_WITH_AS(nn::detail::require_rehearsal(data, options), why.c_str(), error);
-  };
-  const io::dataset dense = directed_graph();
-  io::dataset links = dense, sparse = dense;
-  links.task = io::task::links;
-  sparse.vertex_features = sparse_features(sparse.vertices, sparse.features);
-  nn::training_options rounded, maxima{.model = "sage"};
-  rounded.operands = nn::operand_format::bfloat16;
-  maxima.aggregation = nn::aggregation::max;
-  refused(links, {}, "links");
-  refused(dense, rounded, "products with rounded operands");
-  refused(sparse, {.model = "sgc"}, "sgc of sparse features");
-  refused(sparse, maxima, "sage of sparse features");
-  CHECK_NOTHROW(nn::detail::require_rehearsal(sparse, {.model = "gcn"}));
-  CHECK_NOTHROW(nn::detail::require_rehearsal(sparse, {.model = "sage"}));
-  for (const char* model : {"gcn", "sgc"})
-    CHECK_NOTHROW(nn::detail::require_rehearsal(dense, {.model = model}));
+/// Compares the cost of each policy on so many ranks, by a rehearsal, with the run.
+template <class T>
+void check_rehearsed(int ranks, const io::dataset& data, const nn::training_options& options) {
+  const emulated::machine machine{.between = {1e-6, 1e8},
+                                  .kernels = std::make_shared<memory::kernel_rates>(
+                                      memory::assumed_rates{.latency = 1e-6, .bandwidth = 1e9})};
+  on_threads(ranks, [&](const communicator& world) {
+    const nn::policy_choice choice =
+        nn::choose_policy<T>(world, machine, device_queue<host>(), data, options, {});
+    for (const nn::policy_candidate& k : choice.candidates) {
+      if (!k.same_as.empty()) continue;
+      const communicator there = emulated::cluster(communicator(world.transport(), world.axis()), machine);
+      const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
+      const nn::training_result run = nn::train_model<T>(m, data, options, k.policy);
+      INFO(options.model, ", ", std::string(k.policy.name), " on ", to_string(k.mesh));
+      CHECK(k.cost.seconds > 0);
+      CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
+      CHECK(k.cost.words.max_rank == run.words_received.max_rank);
+      CHECK(k.cost.words.total == run.words_received.total);
+      CHECK(std::abs(double(k.cost.buffer_bytes.max_rank) / double(run.peak_bytes.max_rank) - 1) < .1);
+    }
+  });
+}
+
+TEST_CASE("rehearsals of sgc and maxima charge sparse features that are written out, as the run does") {
+  io::dataset data = io::karate_club();
+  data.features = 9;
+  data.vertex_features = sparse_features(data.vertices, data.features);
+  nn::training_options options{.model = "sgc", .hidden = {6}, .epochs = 3};
+  check_rehearsed<double>(4, data, options);
+  options.model = "sage", options.aggregation = nn::aggregation::max;
+  check_rehearsed<double>(4, data, options);
+}
+
+TEST_CASE("rehearsals charge products with operands of bfloat16, as the run does") {
+  nn::training_options options{.hidden = {6}, .epochs = 3};
+  options.operands = nn::operand_format::bfloat16;
+  for (const int ranks : {1, 4}) check_rehearsed<float>(ranks, io::karate_club(), options);
+}
+
+TEST_CASE("links are not compared by seconds") {
+  io::dataset data = io::karate_club();
+  data.task = io::task::links;
+  CHECK_THROWS_WITH_AS(nn::detail::require_rehearsal(data),
+                       "policies cannot be compared by seconds for links: name one, or compare them without "
+                       "measurements of kernels, by words",
+                       error);
+  CHECK_NOTHROW(nn::detail::require_rehearsal(io::karate_club()));
 }
 
 }  // namespace test_choose_policy

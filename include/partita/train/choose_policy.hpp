@@ -132,17 +132,12 @@ inline const policy_candidate& choose(std::vector<policy_candidate>& all,
   return *chosen;
 }
 
-/// Throws error for training of which a rehearsal would run kernels, on buffers that nobody has written.
-inline void require_rehearsal(const io::dataset& data, const training_options& options) {
-  const auto refuse = [](const std::string& what) {
-    base::throw_error<error>({"policies cannot be compared by seconds for ", what,
-                              ": name one, or compare them without measurements of kernels, by words"});
-  };
-  if (data.task == io::task::links) refuse("links");
-  if (options.operands != operand_format::own) refuse("products with rounded operands");
-  const bool copies =
-      options.model == "sgc" || (options.model == "sage" && options.aggregation == aggregation::max);
-  if (copies && data.vertex_features.is_sparse()) refuse(options.model + " of sparse features");
+/// Throws error for links, of which a rehearsal would draw pairs and score rows that nobody has computed.
+inline void require_rehearsal(const io::dataset& data) {
+  if (data.task == io::task::links)
+    throw error(
+        "policies cannot be compared by seconds for links: name one, or compare them without measurements of "
+        "kernels, by words");
 }
 
 }  // namespace detail
@@ -150,16 +145,15 @@ inline void require_rehearsal(const io::dataset& data, const training_options& o
 /// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes;
 /// where predict_cost says seconds, those that take least. make_mesh(shape) makes a mesh of these ranks.
 /// Every rank must call. What travels: see predict_cost; edges are counted once for all candidates. Throws
-/// budget_error where none fits, mesh_error where there is no policy to choose from, error for links, for
-/// operands of products in another format, and for sgc and maxima of sparse features, where seconds are to be
-/// compared, and as predict_cost.
+/// budget_error where none fits, mesh_error where there is no policy to choose from, error for links
+/// where seconds are to be compared, and as predict_cost.
 template <class T, class MakeMesh>
 policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, const policy_search& from = {}) {
   std::vector<policy_candidate> all = detail::candidates_of(from, options, ranks);
   const auto plain = make_mesh(mesh_shape{ranks, 1, 1});
   const bool by_seconds = emulated::measures_kernels(plain.world());
-  if (by_seconds) detail::require_rehearsal(data, options);
+  if (by_seconds) detail::require_rehearsal(data);
   graph::edge_counts edges(plain.world(), data, from.threads);
   std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
   for (policy_candidate& k : all) {
