@@ -14,12 +14,14 @@ inline std::vector<local_index> seen(const std::vector<local_index>& all,
 
 template <class T, class Device>
 void scores_and_maps() {
-  for (const local_index heads : seen({0, 1, 3, 8, 9}, {0, 3, 8}))
+  for (const local_index heads : seen({0, 1, 3, 8, 9}, {0, 3, 8})) {
+    const local_index many = std::is_same_v<Device, host> || heads == 3 ? 3001 : 97;
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{
-             {0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}, {3001, 400}}) {
+             {0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}, {many, 400}}) {
       check_scores<T, Device>(m, k, heads);
       check_maps<T, Device>(m, k, heads);
     }
+  }
 }
 
 /// Columns that a slice lacks, before and behind: on a device those that go other ways.
