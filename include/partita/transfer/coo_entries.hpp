@@ -182,10 +182,10 @@ shared_tiles<T, Device> tiles_of_arrays(const mesh<Device>& m, layout l, const b
 
 namespace partita {
 
-/// A (shape.rows x shape.cols) in the layout of a policy, with even blocks, from entries in device memory,
-/// any of them on any rank; duplicates are summed in the order in which distribute sums those of a vector:
-/// both make the same blocks, bit for bit. The arrays are not needed any longer on return. Entries do not
-/// pass through host memory, but through the host pass what the ranks count and where rows begin.
+/// A (rows.size() x cols.size()) in the layout of a policy from entries in device memory, any of them on any
+/// rank; duplicates are summed in the order in which distribute sums those of a vector: both make the same
+/// blocks, bit for bit. The arrays are not needed any longer on return. Entries do not pass through host
+/// memory, but through the host pass what the ranks count and where rows begin.
 ///
 /// Collective over the mesh. What travels: for each slice of a rank's entries, the number of entries for each
 /// tile, and each entry, as one index and its value, to all ranks that hold it; and again for A^T unless A is
@@ -193,14 +193,13 @@ namespace partita {
 /// distribute of a vector does, with sharing::overlapping, and shape_error for arrays of different lengths,
 /// and where a rank's tiles have more than 2^63 places.
 template <class T, class Device>
-sparse<T, dynamic_layout, Device> distribute(const mesh<Device>& m, const policy& p, matrix_shape shape,
-                                             const local::coo_arrays<T>& entries,
+sparse<T, dynamic_layout, Device> distribute(const mesh<Device>& m, const policy& p, const blocking& rows,
+                                             const blocking& cols, const local::coo_arrays<T>& entries,
                                              symmetry kind = symmetry::general,
                                              std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   require_mesh(p, m.shape(), m.size());
-  const auto rows = blocking::even(shape.rows, m.shape(), nesting::rows),
-             cols = blocking::even(shape.cols, m.shape(), nesting::rows);
+  const matrix_shape shape{rows.size(), cols.size()};
   if (kind == symmetry::symmetric && !(rows == cols))
     base::throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
   partition::require_sparse(m.shape(), p.sparse, rows, cols);
@@ -211,6 +210,15 @@ sparse<T, dynamic_layout, Device> distribute(const mesh<Device>& m, const policy
                         : kind == symmetry::symmetric ? forward
                                                       : nullptr;
   return {m, p.sparse, p.dense, rows, cols, forward, backward};
+}
+/// As above, with even blocks.
+template <class T, class Device>
+sparse<T, dynamic_layout, Device> distribute(const mesh<Device>& m, const policy& p, matrix_shape shape,
+                                             const local::coo_arrays<T>& entries,
+                                             symmetry kind = symmetry::general,
+                                             std::source_location where = std::source_location::current()) {
+  return distribute(m, p, blocking::even(shape.rows, m.shape(), nesting::rows),
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, where);
 }
 
 }  // namespace partita
