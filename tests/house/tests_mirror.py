@@ -20,6 +20,7 @@ TOGETHER = {
     "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
     "algebra/gemm.cpp": "algebra/gemm_operand algebra/partial_products",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
+    "transfer/coo_entries.cpp": "local/coo_arrays local/cuda/coo_entries",
     "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",
     "comm/communicator.cpp": "comm/transport",
     "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
