@@ -5,37 +5,14 @@
 #include "emulator/control.hpp"
 #include "partita/memory/cuda.hpp"
 #include "partita/memory/cuda_launch.hpp"
+#include "support/filled_memory.hpp"
 #include "support/ranks.hpp"
 
 namespace test_cuda_foreign {
 
 using partita::buffer, partita::cuda_device, partita::device_queue;
-using test_support::expect_error;
-
-/// data[t] = 3 t + start.
-struct fill {
-  int* data;
-  int start;
-  constexpr void operator()(std::int64_t t) const { data[t] = static_cast<int>(3 * t) + start; }
-};
-/// to[t] = from[t] + 1.
-struct increment {
-  const int* from;
-  int* to;
-  constexpr void operator()(std::int64_t t) const { to[t] = from[t] + 1; }
-};
-
-std::vector<int> filled(int count, int start) {
-  std::vector<int> v;
-  for (int t = 0; t < count; ++t) v.push_back(3 * t + start);
-  return v;
-}
-
-std::vector<int> download(const device_queue<cuda_device>& q, const buffer<int, cuda_device>& b) {
-  std::vector<int> v(b.size());
-  partita::copy(q, b.span(), std::span<int>(v));
-  return v;
-}
+using test_support::download, test_support::expect_error, test_support::fill, test_support::filled,
+    test_support::increment;
 
 /// A stream of somebody else, who destroys it, and memory of an allocator that counts.
 struct foreigner {

@@ -194,7 +194,7 @@ dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
 /// The same on the device of a queue: the host, or the CUDA device with its number. `stream` is that on which
 /// the producer works, numbered as for to_dlpack: later work of q waits for it, and when the last owner is
 /// gone it waits for q before the deleter is called. With -1, for a producer that was told q's stream by
-/// __dlpack__(stream), nothing is waited for now, and the host waits for q before the deleter is called.
+/// __dlpack__(stream), q waits for nothing, and the host waits for q before the deleter is called.
 /// Throws as above, and error for a tensor on a device of another number and for a number that is no
 /// stream's, and device_error.
 template <class T, class Device>
