@@ -4,7 +4,9 @@
 
 For each directory of data, model, number of ranks and machine: plans with the measured kernels of KERNELS.json, then trains the best
 candidates of each policy, and the first few of all, on the same machine in virtual time by processor time, without these measurements; with --charged
-by them, so that seconds are the same however busy this machine is, and what is compared is the plan with the program.
+by them, so that seconds are the same however busy this machine is, and what is compared is the plan with the program. With --threads runs are threads of
+this machine, by the clock: KERNELS.json is then a pattern such as here-{}.json of what `calibrate --threads P` measured for each number of ranks P, and
+a candidate takes the least of --repeats runs, in turn.
 Regret: how much longer an epoch of the first candidate takes than the least of all that were trained; spread: how much longer the slowest of these. Prints a table in
 Markdown: a row for each graph, model and machine over all numbers of ranks, and the medians and worst of all."""
 import argparse
@@ -59,18 +61,22 @@ def tried(candidates, first):
 def cell(given, folder, model, ranks, machine, scratch):
     """Of each candidate that was trained: predicted and measured run."""
     planned, network, found = (os.path.join(scratch, n) for n in ("planned.json", "network.json", "run.json"))
-    kernels = os.path.abspath(given.kernels)
-    write_machine(planned, machine, kernels)
-    write_machine(network, machine, kernels if given.charged else None)
+    kernels = os.path.abspath(given.kernels.replace("{}", str(ranks)))
     common = ["--data", folder, "--model", model, "--ranks", str(ranks), "--quiet"]
+    if given.threads:
+        planned, where = kernels, ["--threads", "1"]
+    else:
+        write_machine(planned, machine, kernels)
+        write_machine(network, machine, kernels if given.charged else None)
+        where = ["--machine", network]
     call([given.plan, *common, "--machine", planned, "--json", found])
-    runs = []
     candidates = read(found)["candidates"]
-    for candidate in tried(candidates, given.first):
-        call([given.train, *common, *options_of(candidate), "--machine", network, "--epochs", str(given.epochs),
-              "--evaluate-every", str(given.epochs), "--json", found])
-        runs.append((candidate, read(found)))
-    return len(candidates), runs
+    chosen, runs = tried(candidates, given.first), {}
+    for _ in range(given.repeats):
+        for k, candidate in enumerate(chosen):
+            call([given.train, *common, *options_of(candidate), *where, "--epochs", str(given.epochs), "--evaluate-every", str(given.epochs), "--json", found])
+            runs[k] = min(runs.get(k, read(found)), read(found), key=lambda run: run["seconds_per_epoch"])
+    return len(candidates), [(candidate, runs[k]) for k, candidate in enumerate(chosen)]
 
 
 def figures(runs):
@@ -92,6 +98,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--first", type=int, default=3, help="candidates that are trained besides the first of each policy")
     parser.add_argument("--charged", action="store_true", help="runs take the measured seconds of kernels, too")
+    parser.add_argument("--threads", action="store_true", help="runs are threads of this machine, by the clock")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of a candidate, of which the fastest counts")
     given = parser.parse_args()
     percent = lambda x: f"{100 * x:.1f} %"
     seconds_off = (lambda errors: f"{max(errors):.0e} at worst") if given.charged else (lambda errors: f"{percent(statistics.median(errors))} in the median")
@@ -100,7 +108,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         for folder in given.data:
             for model in given.models.split(","):
-                for machine in MACHINES:
+                for machine in ["threads"] if given.threads else MACHINES:
                     cells = [cell(given, folder, model, int(p), machine, scratch) for p in given.ranks.split(",")]
                     found = [figures(runs) for _, runs in cells]
                     trained += sum(len(runs) for _, runs in cells)
