@@ -2,6 +2,9 @@
 // The matrices that models propagate with, by hand.
 #include "partita/graph/propagation_matrices.hpp"
 
+#include <numeric>
+
+#include "partita/base/random.hpp"
 #include "support/layers.hpp"
 
 namespace test_propagation_matrices {
@@ -54,6 +57,28 @@ TEST_CASE("the mean over in-neighbours is weighted") {
   const io::dataset data = weighted_graph(3, {{0, 1}, {2, 1}, {1, 0}}, {3.0, 1.0, 0.0});
   CHECK(values_at(self::world(), graph::mean_normalized(self::world(), data), {{1, 0}, {1, 2}, {0, 1}}) ==
         std::vector<double>{0.75, 0.25, 0.0});
+}
+
+TEST_CASE("the loops of A + I are spread over all tiles of a grid, in any order of the vertices") {
+  const global_index n = 4001;
+  std::vector<global_index> number(static_cast<std::size_t>(n));
+  std::iota(number.begin(), number.end(), global_index{0});
+  for (const bool by_chance : {false, true}) {
+    if (by_chance) base::shuffle(number, 1);
+    std::vector<io::edge> path;
+    for (std::size_t v = 0; v + 1 < number.size(); ++v)
+      path.insert(path.end(), {{number[v], number[v + 1]}, {number[v + 1], number[v]}});
+    const io::dataset data = weighted_graph(n, path, std::vector<double>(path.size(), 1));
+    on_threads(4, [&](const communicator& world) {
+      const auto a =
+          graph::propagation_matrices<double, host>(mesh<host>(world, {2, 2, 1}), data, {}, grid_2d)
+              .gcn_normalized();
+      const auto mine = static_cast<global_index>(a.local()->values.size());
+      const auto most = world.all_reduce(mine, reduction::max), all = world.all_reduce(mine);
+      CHECK(all == 3 * n - 2);
+      CHECK(most < 1.04 * static_cast<double>(all) / 4);  // in square tiles on the diagonal: 4 / 3 or 2
+    });
+  }
 }
 
 TEST_CASE("an edge outside the graph is named") {
