@@ -55,7 +55,11 @@ struct spmm_blocks {
   row_flow flow = row_flow::rows_come;
 
   bool row_cut() const { return sparse.rows.contains(axis::row); }
-  bool col_cut() const { return sparse.cols.contains(axis::col) && m.shape().col > 1; }
+  /// Whether ranks along col have parts of A's columns and of X's, so that either A or X moves there.
+  bool col_cut() const { return sparse.cols.contains(axis::col) && !keeps_rows_whole() && m.shape().col > 1; }
+  /// Whether X is in whole rows, cut by col as A's columns are: A stays, and sums are over rows, as along
+  /// depth.
+  bool keeps_rows_whole() const { return dense.rows.contains(axis::col); }
   int row_ranks() const { return row_cut() ? m.shape().row : 1; }
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
   bool stays(spmm_options o) const { return col_cut() && o.stationary == stationary::a; }
@@ -76,7 +80,7 @@ struct spmm_blocks {
   /// The layout of the rows of which sub-blocks travel along row: of X where rows come, of Y where sums go.
   layout exchanged(spmm_options o) const {
     if (stays(o)) return {partition::column_cut(sparse), multiplied_columns(o)};
-    return sums_go() ? layout{partition::column_cut(sparse) - axis_set(axis::col), dense.cols} : dense;
+    return sums_go() ? layout{partition::column_cut(sparse) - dense.cols, dense.cols} : dense;
   }
   /// The layout of X while it is multiplied.
   layout multiplied(spmm_options o) const {
