@@ -39,7 +39,9 @@ layout least_moved(const multiplied_matrix<T, Device>& a, layout l, layout named
                    spmm_options options) {
   const mesh_shape shape = a.mesh.shape();
   const layout whole = partition::full_width(a.layout);
-  if (partition::same_blocks(shape, l, named) || !partition::same_blocks(shape, l, whole)) return named;
+  if (partition::same_blocks(shape, l, named) || !partition::same_blocks(shape, l, whole) ||
+      shape.size(whole.rows) < shape.size())  // ranks with the same rows would all compute the same
+    return named;
   const spmm_blocks<Device> moving = a.blocks(features, named);
   if (!moving.col_cut() || options.stationary == stationary::a || options.rows == row_exchange::cover)
     return whole;
