@@ -23,6 +23,10 @@
 ///     reduce-scatter P along row to B(r, d, k)        reduce-scatter P along row to B(r, d, c)
 ///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
 ///
+/// Where X is in whole rows that row, depth and col cut, as vertex_rows is where these cut A, nothing moves
+/// along col before, and one reduce-scatter of Y along depth and col over its rows ends the product, or one
+/// all-gather of X begins that of A^T.
+///
 /// If A is not partitioned by col, there is one k and nothing moves along col. A^T X gathers X along depth
 /// only if depth partitions it; else Y, if depth partitions A's columns. Along row, either whole sub-blocks
 /// travel stage by stage, each overlapped with a multiply, or only the rows that A's nonzero columns

@@ -92,16 +92,16 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// own blocks multiply if it is stored, else those of A, read the other way.
 ///
 /// Collective over the mesh: constructor and call. What travels: see product_stages; if A cannot multiply X
-/// in place, X is redistributed to the layout of A's policy, and Y back (free when the blocks are the same on
-/// this mesh). When only needed rows are exchanged, a second copy of A's block is kept, with its remote tiles
-/// merged. Operands in far memory pass through the window of the queue in chunks of A's rows; the first call
-/// makes a copy of A's structure, in these chunks, for each combination of operands that are far, and throws
-/// budget_error where the window does not hold an entry with its rows twice. On a reproducible mesh they are
-/// addressed where they are, and sums travel as doubles, see exact_product. An X of base::bfloat16 for A and
-/// Y of float, on the host, travels as such, in 2 bytes for each of the same words; sums are of float
-/// throughout, with the bits that the floats of X give; where such an X or A is far, they are addressed where
-/// they are. Throws error for such an X on a reproducible mesh, and shape_error naming shapes and layouts
-/// when A and X do not match.
+/// in place, nor whole rows where they are for less (see least_moved), X is redistributed to the layout of
+/// A's policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are
+/// exchanged, a second copy of A's block is kept, with its remote tiles merged. Operands in far memory pass
+/// through the window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in
+/// these chunks, for each combination of operands that are far, and throws budget_error where the window does
+/// not hold an entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums
+/// travel as doubles, see exact_product. An X of base::bfloat16 for A and Y of float, on the host, travels as
+/// such, in 2 bytes for each of the same words; sums are of float throughout, with the bits that the floats
+/// of X give; where such an X or A is far, they are addressed where they are. Throws error for such an X on a
+/// reproducible mesh, and shape_error naming shapes and layouts when A and X do not match.
 template <class T, class Device, class Stored = T>
 class spmm_plan {
   static_assert(std::is_same_v<Stored, T> ||
