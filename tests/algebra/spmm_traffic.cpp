@@ -13,19 +13,26 @@ using namespace test_support;
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
 /// What every rank receives in one product with whole blocks exchanged.
-void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, stationary keep,
+void on_every_rank(const policy& p, layout dense_layout, mesh_shape shape, matrix_shape size,
+                   spmm_options options,
                    const std::function<void(const ledger&, coordinates, global_index)>& check) {
   const auto entries = sparse_entries({size.rows, size.rows}, 3);
   with_mesh(shape, [&](const host_mesh& m) {
     const auto mine = share(entries, m);
-    const auto a = distribute(m, p.sparse, {size.rows, size.rows}, mine);
-    const auto x = generate<double>(m, p.dense, size, field(0));
-    dense<double, dynamic_layout, host> y(m, p.dense, a.row_blocking(), x.col_blocking());
-    spmm_plan plan(a, x, {keep, row_exchange::full});
+    const auto a = distribute(m, p, {size.rows, size.rows}, mine);
+    const auto x = generate<double>(m, dense_layout, size, field(0));
+    dense<double, dynamic_layout, host> y(m, dense_layout, a.row_blocking(), x.col_blocking());
+    spmm_plan plan(a, x, options);
     m.ledger().clear();
     plan(x, y);
+    CHECK(m.ledger().total() == plan.predicted());
     check(m.ledger(), m.at(), static_cast<global_index>(a.local()->nonzeros));
   });
+}
+/// The same where X and Y are in the policy's layout.
+void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, stationary keep,
+                   const std::function<void(const ledger&, coordinates, global_index)>& check) {
+  on_every_rank(p, p.dense, shape, size, {keep, row_exchange::full}, check);
 }
 
 traffic of(const ledger& l, operation kind, const char* axis) {
@@ -107,6 +114,43 @@ TEST_CASE("split_3d: a grid a depth, and a reduce-scatter over depth") {
     });
 }
 
+/// The rows that the rank at `at` has of n, if its row coordinate were r.
+global_index whole_rows_of(mesh_shape m, coordinates at, int r) {
+  return piece(piece(piece(n, m.row, r), m.depth, at.depth), m.col, at.col);
+}
+constexpr std::pair<policy, mesh_shape> in_whole_rows[] = {
+    {replicated_1_5d, {3, 1, 4}}, {replicated_1_5d, {1, 1, 5}}, {grid_2d, {3, 4, 1}},
+    {grid_2d, {1, 3, 1}},         {split_3d, {2, 2, 3}},        {split_3d, {1, 2, 2}}};
+
+TEST_CASE(
+    "whole rows of X stay where they are: 1/q of them along row, and a reduce-scatter over the q ranks") {
+  for (const auto& [p, m] : in_whole_rows)
+    on_every_rank(p, vertex_rows, m, {n, f}, {stationary::a, row_exchange::full},
+                  [&](const ledger& l, coordinates at, global_index) {
+                    const int q = m.col * m.depth;
+                    global_index others = 0;
+                    for (int r = 0; r < m.row; ++r)
+                      if (r != at.row) others += whole_rows_of(m, at, r);
+                    const traffic rows{others * f, m.row - 1};
+                    CHECK(of(l, operation::broadcast, "row") == rows);
+                    CHECK(l.total() == rows + traffic{(q - 1) * whole_rows_of(m, at, at.row) * f, q - 1});
+                  });
+}
+
+TEST_CASE("sums in s parts: the words of one, and s messages from each rank while rows last") {
+  for (const auto& [p, m] : in_whole_rows)
+    for (const int parts : {2, 7, 30})
+      on_every_rank(
+          p, vertex_rows, m, {n, f}, {.stationary = stationary::a, .slices = parts},
+          [&](const ledger& l, coordinates at, global_index) {
+            const int q = m.col * m.depth;
+            const global_index mine = whole_rows_of(m, at, at.row);
+            const traffic sums =
+                l.total([](const comm::ledger_entry& e) { return e.kind == operation::reduce_scatter; });
+            CHECK(sums == traffic{(q - 1) * mine * f, (q - 1) * std::min<global_index>(parts, mine)});
+          });
+}
+
 TEST_CASE("feature_column: nothing; feature_row: every row that is not mine, f/pc wide") {
   on_every_rank(feature_column, {1, 6, 1}, {n, f}, stationary::automatic,
                 [](const ledger& l, coordinates, global_index) { CHECK(l.entries().empty()); });
@@ -153,16 +197,19 @@ TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of 
   constexpr global_index even = 48, width = 24, nonzeros = even * even;
   std::vector<triplet<double>> entries;
   for (global_index i = 0; i < even * even; ++i) entries.push_back({i / even, i % even, 1.0});
-  const auto busiest = [&](const policy& p, mesh_shape shape, stationary keep) {
+  const auto busiest_in = [&](layout l, const policy& p, mesh_shape shape, stationary keep) {
     global_index words[] = {0};
     with_mesh(shape, [&](const host_mesh& m) {
       const auto a = distribute(m, p, {even, even}, share(entries, m));
       const blocking features = blocking::even(width, shape, nesting::cols);
-      global_index mine[] = {spmm_plan(a, p.dense, features, {keep, row_exchange::full}).predicted().words};
+      global_index mine[] = {spmm_plan(a, l, features, {keep, row_exchange::full}).predicted().words};
       m.world().all_reduce(mine, reduction::max);
       if (m.rank() == 0) words[0] = mine[0];
     });
     return words[0];
+  };
+  const auto busiest = [&](const policy& p, mesh_shape shape, stationary keep) {
+    return busiest_in(p.dense, p, shape, keep);
   };
   for (const auto& p : {grid_2d, split_3d})
     for (mesh_shape m :
@@ -175,11 +222,16 @@ TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of 
       CHECK(busiest(p, m, stationary::c) == (m.col - 1) * (2 * block + offsets) + along_row + along_depth);
       CHECK(busiest(p, m, stationary::a) ==
             mine * (width - cols) + along_row + (m.col - 1) * rows * cols + along_depth);
+      const global_index q = m.col * m.depth;
+      CHECK(busiest_in(vertex_rows, p, m, stationary::a) ==
+            even * width / q - mine * width + (q - 1) * mine * width);
     }
   for (const int c : {2, 4}) {
     const mesh_shape m{12 / c, 1, c};
     CHECK(busiest(replicated_1_5d, m, stationary::automatic) ==
           even * width / c - even * width / 12 + 2 * (c - 1) * even * width / 12);
+    CHECK(busiest_in(vertex_rows, replicated_1_5d, m, stationary::automatic) ==
+          even * width / c - even * width / 12 + (c - 1) * even * width / 12);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 /// A product on the blocks of this rank: what spmm_plan runs.
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -23,6 +24,22 @@ struct product_facts {
   global_index words_of_x = 0, multiplications = 0;
   bool supports_beta = false, fuses_epilogue = false, reorders = false;
 };
+
+/// In how many parts Y (m x f) goes to another layout, so that one travels while the next is multiplied: each
+/// has 2^17 bytes of a rank; 8 at most, and 1 over far memory and on devices.
+template <class T, class Device>
+std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_index features) {
+  if (!local::multiplies_any_rows<Device> || local::chunk_bytes(m.queue()) > 0) return 1;
+  const global_index bytes = rows * features / m.size() * static_cast<global_index>(sizeof(T));
+  return static_cast<std::size_t>(std::clamp<global_index>(bytes >> 17, 1, 8));
+}
+/// In how many parts sums across ranks leave, one while the next is multiplied: as many as slices were asked
+/// for, or parts of the result; at once where that was asked for.
+template <class T, class Device>
+std::size_t parts_of_sums(const spmm_blocks<Device>& b, const spmm_options& asked) {
+  if (asked.slices > 0) return static_cast<std::size_t>(asked.slices);
+  return asked.chunks == 1 ? 1 : parts_of_result<T>(b.m, b.rows.size(), b.features.size());
+}
 
 /// Y = A X in one layout.
 template <class T, class Stored>
@@ -50,13 +67,18 @@ class product {
 template <class T, class Device, class Stored>
 class staged_product final : public product<T, Stored> {
  public:
-  explicit staged_product(product_stages<T, Device, T, Stored> stages,
+  explicit staged_product(product_stages<T, Device, T, Stored> stages, std::size_t parts_of_sums = 1,
                           std::unique_ptr<staged_product> part = nullptr,
                           std::shared_ptr<const void> copies = nullptr)
       : stages_(std::move(stages)),
         product_(stages_.plan().options().row_order, stages_.plan().blocks_stay()),
         part_(std::move(part)),
-        copies_(std::move(copies)) {}
+        copies_(std::move(copies)) {
+    auto* const sums = stages_.sums().in_parts();
+    if (sums == nullptr || !stages_.completes_sums() || parts_of_sums == 1) return;
+    sums->cut(parts_of_sums);
+    rows_of_sums_ = sums->rows_of_parts();
+  }
 
   void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e) override {
     x = stages_.arranged(x);
@@ -67,7 +89,9 @@ class staged_product final : public product<T, Stored> {
                       e.without_activation());
       last.beta = 1;
     }
-    multiply(x, sums, last);
+    const auto leave = [&](std::size_t) { stages_.sums().leave(y); };
+    const completed_rows leaving{rows_of_sums_, leave};
+    multiply(x, sums, last, rows_of_sums_.empty() ? nullptr : &leaving);
     stages_.finish(y);
   }
   void in_chunks(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e,
@@ -81,6 +105,7 @@ class staged_product final : public product<T, Stored> {
     product_facts f{plan.options(), plan.predicted(), plan.predicted_between_nodes(), plan.words_of_x(),
                     plan.multiplications()};
     f.reorders = product_.reorders();
+    if (const auto* const sums = stages_.sums().in_parts()) f.predicted.messages += sums->more_messages();
     f.supports_beta = stages_.supports_beta();
     f.fuses_epilogue = f.supports_beta && !plan.sums_go();
     if (part_) {
@@ -136,6 +161,7 @@ class staged_product final : public product<T, Stored> {
   local::entry_passes<Device> passes_;
   std::unique_ptr<staged_product> part_;
   std::shared_ptr<const void> copies_;
+  std::vector<std::vector<interval>> rows_of_sums_;  // that leave in each part, where there are several
 };
 
 /// A as a product multiplies with it: its blocks, or those of A^T where A itself is not stored.
@@ -152,6 +178,16 @@ struct multiplied_matrix {
     return {a.mesh(),         a.is_stored() ? a.analysed() : transposed(a).analysed(),
             a.is_stored(),    a.row_blocking(),
             a.col_blocking(), a.layout()};
+  }
+  /// The partition of its product with an X of columns `features`, in layout x.
+  spmm_blocks<Device> blocks(const blocking& features, partita::layout x) const {
+    return {mesh,
+            is_stored ? rows : cols,
+            is_stored ? cols : rows,
+            features,
+            layout,
+            x,
+            is_stored ? row_flow::rows_come : row_flow::sums_go};
   }
 };
 
@@ -181,20 +217,15 @@ std::unique_ptr<product<T, Stored>> make_covered_product(const spmm_blocks<Devic
   spmm_options on_line = options;
   on_line.ranks_of_node = line_ranks_of_node(blocks.m.shape(), options.ranks_of_node);
   auto part = std::make_unique<staged>(stages(of_part, cover->sent.analysed(), on_line));
-  return std::make_unique<staged>(stages(blocks, cover->kept.analysed(), options), std::move(part), cover);
+  return std::make_unique<staged>(stages(blocks, cover->kept.analysed(), options),
+                                  parts_of_sums<T>(blocks, options), std::move(part), cover);
 }
 
 /// The product that multiplies X with columns `features`, in layout x.
 template <class Stored, class T, class Device>
 std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Device>& a,
                                                  const blocking& features, layout x, spmm_options options) {
-  const spmm_blocks<Device> blocks{a.mesh,
-                                   a.is_stored ? a.rows : a.cols,
-                                   a.is_stored ? a.cols : a.rows,
-                                   features,
-                                   a.layout,
-                                   x,
-                                   a.is_stored ? row_flow::rows_come : row_flow::sums_go};
+  const spmm_blocks<Device> blocks = a.blocks(features, x);
   if (blocks.row_ranks() == 1 && options.rows == row_exchange::cover)
     options.rows = row_exchange::sparsity_aware;
   if constexpr (std::is_same_v<Stored, T>)
@@ -207,7 +238,7 @@ std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Devi
     }
   if (options.rows == row_exchange::cover) return make_covered_product<Stored>(blocks, *a.tiles, options);
   return std::make_unique<staged_product<T, Device, Stored>>(
-      product_stages<T, Device, T, Stored>(blocks, a.tiles, options));
+      product_stages<T, Device, T, Stored>(blocks, a.tiles, options), parts_of_sums<T>(blocks, options));
 }
 
 }  // namespace partita::algebra::detail

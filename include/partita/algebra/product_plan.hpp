@@ -128,6 +128,7 @@ product_plan<T, Device>::product_plan(const spmm_blocks<Device>& blocks,
   const auto& m = blocks_.m;
   if (values == entry_values::given) options.chunks = options.ranks_of_node = 1;
   if (!hands_on(m.shape(), options.ranks_of_node)) options.ranks_of_node = 1;
+  if (blocks_.keeps_rows_whole()) options.stationary = stationary::a;
   if (options.ranks_of_node > 1 && options.chunks == 0) options.chunks = 1;
   const bool merges =
       values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;

@@ -23,6 +23,10 @@
 ///     reduce-scatter P along row to B(r, d, k)        reduce-scatter P along row to B(r, d, c)
 ///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
 ///
+/// Where X is in whole rows that row, depth and col cut, as vertex_rows is where these cut A, nothing moves
+/// along col before, and one reduce-scatter of Y along depth and col over its rows ends the product, or one
+/// all-gather of X begins that of A^T.
+///
 /// If A is not partitioned by col, there is one k and nothing moves along col. A^T X gathers X along depth
 /// only if depth partitions it; else Y, if depth partitions A's columns. Along row, either whole sub-blocks
 /// travel stage by stage, each overlapped with a multiply, or only the rows that A's nonzero columns
@@ -86,11 +90,16 @@ class product_stages {
   matrix_view<const Stored> arranged(matrix_view<const Stored> x);
   void for_stages_of(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
                      kernel_reference kernel, const completed_rows* completed = nullptr);
-  /// Whether it can say which rows of Y are complete: its last stages are then multiplied chunk by chunk.
-  bool completes_rows() const {
-    return local::multiplies_any_rows<Device> && !plan_.sums_go() && sums_.in_place() &&
-           plan_.options().chunks == 1 && local::chunk_bytes(queue()) == 0;
+  /// Whether it can say which rows of this rank's sums are complete: its last stages are then multiplied
+  /// chunk by chunk. And whether these sums are Y.
+  bool completes_sums() const {
+    return local::multiplies_any_rows<Device> && !plan_.sums_go() && plan_.options().chunks == 1 &&
+           local::chunk_bytes(queue()) == 0;
   }
+  bool completes_rows() const { return completes_sums() && sums_.in_place(); }
+  /// What it does with its sums across ranks.
+  partial_sums<Sum, Device>& sums() { return sums_; }
+  const partial_sums<Sum, Device>& sums() const { return sums_; }
 
   /// Whether products can be added to y in the pass that multiplies.
   bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }

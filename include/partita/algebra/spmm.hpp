@@ -24,19 +24,41 @@ template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
                                             partition::multipliable(A, X);
 
-/// In how many parts Y (m x f) goes to another layout, so that one travels while the next is multiplied: each
-/// has 2^17 bytes of a rank; 8 at most, and 1 over far memory and on devices.
-template <class T, class Device>
-std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_index features) {
-  if (!local::multiplies_any_rows<Device> || local::chunk_bytes(m.queue()) > 0) return 1;
-  const global_index bytes = rows * features / m.size() * static_cast<global_index>(sizeof(T));
-  return static_cast<std::size_t>(std::clamp<global_index>(bytes >> 17, 1, 8));
-}
-
 /// Along row, as explain() says it.
 inline const char* what_travels(row_exchange rows) {
   if (rows == row_exchange::full) return "whole blocks of X";
   return rows == row_exchange::cover ? "rows of X and of sums that cover A" : "needed rows of X";
+}
+
+/// The layout in which A multiplies an X that is in layout l: `named`, or l itself where that is whole rows
+/// cut by the axes that cut A. No row then changes its rank before the product, and sums of partial products
+/// go where the rows of Y are. For an A that may move along col it is whichever brings less to the busiest
+/// rank. Collective over the mesh. What travels: see spmm_cost, for such an A, and a sum of two integers.
+template <class T, class Device>
+layout least_moved(const multiplied_matrix<T, Device>& a, layout l, layout named, const blocking& features,
+                   spmm_options options) {
+  const mesh_shape shape = a.mesh.shape();
+  const layout whole = partition::full_width(a.layout);
+  if (partition::same_blocks(shape, l, named) || !partition::same_blocks(shape, l, whole) ||
+      shape.size(whole.rows) < shape.size())  // ranks with the same rows would all compute the same
+    return named;
+  const spmm_blocks<Device> moving = a.blocks(features, named);
+  if (!moving.col_cut() || options.stationary == stationary::a || options.rows == row_exchange::cover)
+    return whole;
+  if (options.stationary == stationary::c) return named;
+  if (!hands_on(shape, options.ranks_of_node)) options.ranks_of_node = 1;
+  const auto received = [&](const spmm_blocks<Device>& blocks) {
+    const spmm_cost<T, Device> cost(blocks, *a.tiles,
+                                    blocks.row_ranks() > 1 && options.rows != row_exchange::full);
+    return cost.received_under(cost.choose(options)).words;
+  };
+  const auto change = [&](const blocking& rows, layout from, layout to) {
+    return redistribution<T, Device>::predicted(a.mesh, rows, features, from, to).words;
+  };
+  global_index words[] = {received(a.blocks(features, whole)),
+                          received(moving) + change(a.cols, l, named) + change(a.rows, named, l)};
+  a.mesh.world().all_reduce(words, reduction::max);
+  return words[0] <= words[1] ? whole : named;
 }
 
 template <class T, layout A, class Device>
@@ -70,16 +92,16 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// own blocks multiply if it is stored, else those of A, read the other way.
 ///
 /// Collective over the mesh: constructor and call. What travels: see product_stages; if A cannot multiply X
-/// in place, X is redistributed to the layout of A's policy, and Y back (free when the blocks are the same on
-/// this mesh). When only needed rows are exchanged, a second copy of A's block is kept, with its remote tiles
-/// merged. Operands in far memory pass through the window of the queue in chunks of A's rows; the first call
-/// makes a copy of A's structure, in these chunks, for each combination of operands that are far, and throws
-/// budget_error where the window does not hold an entry with its rows twice. On a reproducible mesh they are
-/// addressed where they are, and sums travel as doubles, see exact_product. An X of base::bfloat16 for A and
-/// Y of float, on the host, travels as such, in 2 bytes for each of the same words; sums are of float
-/// throughout, with the bits that the floats of X give; where such an X or A is far, they are addressed where
-/// they are. Throws error for such an X on a reproducible mesh, and shape_error naming shapes and layouts
-/// when A and X do not match.
+/// in place, nor whole rows where they are for less (see least_moved), X is redistributed to the layout of
+/// A's policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are
+/// exchanged, a second copy of A's block is kept, with its remote tiles merged. Operands in far memory pass
+/// through the window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in
+/// these chunks, for each combination of operands that are far, and throws budget_error where the window does
+/// not hold an entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums
+/// travel as doubles, see exact_product. An X of base::bfloat16 for A and Y of float, on the host, travels as
+/// such, in 2 bytes for each of the same words; sums are of float throughout, with the bits that the floats
+/// of X give; where such an X or A is far, they are addressed where they are. Throws error for such an X on a
+/// reproducible mesh, and shape_error naming shapes and layouts when A and X do not match.
 template <class T, class Device, class Stored = T>
 class spmm_plan {
   static_assert(std::is_same_v<Stored, T> ||
@@ -206,7 +228,7 @@ spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&,
                                         layout inner, const blocking& features, const spmm_options& options)
     : queue_(a.mesh.queue()),
       layout_(l),
-      inner_(inner),
+      inner_(algebra::detail::least_moved(a, l, inner, features, options)),
       rows_(a.rows),
       cols_(a.cols),
       features_(features),

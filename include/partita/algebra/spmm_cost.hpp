@@ -28,7 +28,8 @@ struct spmm_options {
   /// Slices of the needed rows, by the ranks that send them and by turns: one multiplies while the next ones
   /// travel. More than 1 imply that only needed rows do; Y may then have other bits. 0: as many as pay, for
   /// the rows and entries of A; 1 over far memory. 1 is in effect where chunks are, where blocks of A move
-  /// or whole ones of X do, and for values that are not A's own.
+  /// or whole ones of X do, and for values that are not A's own. Sums along col and depth leave in as many
+  /// parts, also there, near and on the host; 0: at most 8, of 2^17 bytes or more.
   int slices = 0;
   /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
   /// Y has the same bits. `automatic` is decided in the second product with each block.
@@ -55,7 +56,11 @@ struct spmm_blocks {
   row_flow flow = row_flow::rows_come;
 
   bool row_cut() const { return sparse.rows.contains(axis::row); }
-  bool col_cut() const { return sparse.cols.contains(axis::col) && m.shape().col > 1; }
+  /// Whether ranks along col have parts of A's columns and of X's, so that either A or X moves there.
+  bool col_cut() const { return sparse.cols.contains(axis::col) && !keeps_rows_whole() && m.shape().col > 1; }
+  /// Whether X is in whole rows, cut by col as A's columns are: A stays, and sums are over rows, as along
+  /// depth.
+  bool keeps_rows_whole() const { return dense.rows.contains(axis::col); }
   int row_ranks() const { return row_cut() ? m.shape().row : 1; }
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
   bool stays(spmm_options o) const { return col_cut() && o.stationary == stationary::a; }
@@ -76,7 +81,7 @@ struct spmm_blocks {
   /// The layout of the rows of which sub-blocks travel along row: of X where rows come, of Y where sums go.
   layout exchanged(spmm_options o) const {
     if (stays(o)) return {partition::column_cut(sparse), multiplied_columns(o)};
-    return sums_go() ? layout{partition::column_cut(sparse) - axis_set(axis::col), dense.cols} : dense;
+    return sums_go() ? layout{partition::column_cut(sparse) - dense.cols, dense.cols} : dense;
   }
   /// The layout of X while it is multiplied.
   layout multiplied(spmm_options o) const {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums of partial products across ranks: along col over columns (A stationary), then along depth over rows.
+/// Sums of partial products across ranks: along col over columns (A stationary), then along depth over rows;
+/// or along both over rows, where these are whole.
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,7 +24,11 @@ void require_distinct(const char* what, const X& x, const Y& y) {
     base::throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
 }
 
-/// Reduce-scatter of partial blocks along one axis: rank q keeps piece q of the rows or columns.
+/// Reduce-scatter of partial blocks along axes: rank q keeps piece q of the rows or columns. It may be cut in
+/// parts, each an even share of the rows of every piece, which leave one by one while others are computed.
+///
+/// Collective over the ranks along these axes: call and leave. What travels: each rank's piece, from all
+/// others, in as many messages as parts.
 template <class T, class Device>
 class scattered_sum {
  public:
@@ -34,35 +41,88 @@ class scattered_sum {
         rows_(rows),
         cols_(cols),
         pieces_(std::move(pieces)),
-        by_rows_(by_rows) {
-    for (interval p : pieces_) counts_.push_back(p.size() * (by_rows ? cols : rows));
-    const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
-    partial_ = buffer<T, Device>(queue_, size);
-    if (!by_rows) packed_ = buffer<T, Device>(queue_, size);
+        by_rows_(by_rows),
+        partial_(queue_, static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols)) {
+    cut(1);
+  }
+
+  /// Cuts it in so many parts, before it is first called.
+  void cut(std::size_t parts) {
+    counts_.assign(parts, {});
+    std::size_t most = 0;
+    for (std::size_t j = 0; j < parts; ++j) {
+      for (std::size_t q = 0; q < pieces_.size(); ++q) counts_[j].push_back(block(j, q).size());
+      most = std::max(most, comm::total_of(std::span<const global_index>(counts_[j])));
+    }
+    for (std::size_t slot = 0; slot < std::min<std::size_t>(2, parts) && packs(); ++slot)
+      packed_[slot] = buffer<T, Device>(queue_, most);
+  }
+  std::size_t parts() const { return counts_.size(); }
+  /// The rows of the partial block that leave in each part.
+  std::vector<std::vector<interval>> rows_of_parts() const {
+    std::vector<std::vector<interval>> all(parts());
+    for (std::size_t j = 0; j < parts(); ++j)
+      for (std::size_t q = 0; q < (by_rows_ ? pieces_.size() : 1); ++q) all[j].push_back(block(j, q).rows);
+    return all;
   }
 
   matrix_view<T> input() { return {partial_.data(), rows_, cols_, cols_}; }
 
-  void operator()(std::span<T> mine) {
-    T* to = packed_.data();
-    for (std::size_t q = 0; !by_rows_ && q < pieces_.size(); ++q) {
-      const auto begin = static_cast<local_index>(pieces_[q].begin),
-                 width = static_cast<local_index>(pieces_[q].size());
-      local::pack_block(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
-      to += counts_[q];
+  /// The next part leaves; `mine`: this rank's piece, contiguous, which is complete after the call.
+  void leave(std::span<T> mine) {
+    const std::size_t j = left_++;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < j; ++i) begin += static_cast<std::size_t>(count(i));
+    requests_[j % 2].wait();
+    T* to = packed_[j % 2].data();
+    for (std::size_t q = 0; packs() && q < pieces_.size(); ++q) {
+      local::pack_block(queue_, transfer::part_of(matrix_view<const T>(input()), {}, block(j, q)), to);
+      to += counts_[j][q];
     }
-    const auto& from = by_rows_ ? partial_ : packed_;
-    group_.reduce_scatter(from.span(), counts_, mine);
+    const auto leaving = std::as_const(packs() ? packed_[j % 2] : partial_).span();
+    requests_[j % 2] =
+        group_.start_reduce_scatter(leaving.first(comm::total_of(std::span<const global_index>(counts_[j]))),
+                                    counts_[j], mine.subspan(begin, static_cast<std::size_t>(count(j))));
+  }
+  /// mine = the sum of this rank's piece; what has not left leaves.
+  void operator()(std::span<T> mine) {
+    while (left_ < parts()) leave(mine);
+    for (request& r : requests_) r.wait();
+    left_ = 0;
+  }
+
+  /// The messages that this rank receives beyond those of a call at once.
+  global_index more_messages() const {
+    global_index filled = 0;
+    for (std::size_t j = 0; j < parts(); ++j) filled += count(j) > 0 ? 1 : 0;
+    return std::max<global_index>(filled - 1, 0) * (group_.size() - 1);
   }
 
  private:
+  /// What rank q keeps of part j, within the partial block.
+  partition::rectangle block(std::size_t j, std::size_t q) const {
+    const auto share = [&](interval rows) {
+      return base::part_of(rows, static_cast<global_index>(j), static_cast<global_index>(parts()));
+    };
+    const global_index first = pieces_.front().begin;
+    const interval piece{pieces_[q].begin - first, pieces_[q].end - first};
+    return by_rows_ ? partition::rectangle{share(piece), {0, cols_}}
+                    : partition::rectangle{share({0, rows_}), piece};
+  }
+  global_index count(std::size_t j) const { return counts_[j][static_cast<std::size_t>(group_.rank())]; }
+  /// Else a part is the partial block as it is.
+  bool packs() const { return !by_rows_ || parts() > 1; }
+
   communicator group_;
   device_queue<Device> queue_;
   local_index rows_, cols_;
   std::vector<interval> pieces_;
-  std::vector<global_index> counts_;
+  std::vector<std::vector<global_index>> counts_;  ///< of each part, for each rank
   bool by_rows_;
-  buffer<T, Device> partial_, packed_;
+  buffer<T, Device> partial_;
+  std::array<buffer<T, Device>, 2> packed_;
+  std::array<request, 2> requests_;
+  std::size_t left_ = 0;
 };
 
 /// The blocks of the ranks along `along`, in the order of their communicator.
@@ -107,22 +167,23 @@ class partial_sums {
   /// `wide`: A is stationary, so the partial block has the columns of all ranks along col.
   partial_sums(const mesh<Device>& m, const blocking& rows, const blocking& features, layout sparse,
                layout dense, bool wide)
-      : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
+      : mesh_(m),
+        all_reduces_(sparse.cols.contains(axis::depth) && !dense.rows.contains(axis::depth) &&
+                     m.shape().depth > 1) {
     const coordinates me = m.at();
     const local_index height =
         base::to_local(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
     const local_index width =
         base::to_local(features.block(dense.cols, me).size(), "the width of a dense block");
-    scatters_ = over_depth_ && dense.rows.contains(axis::depth);
     if (wide) {
       const local_index whole = base::to_local(features.block(dense.cols - axis_set(axis::col), me).size(),
                                                "the width of a matrix");
       columns_ = std::make_unique<scattered_sum<T, Device>>(
           m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
     }
-    if (scatters_)
-      rows_ = std::make_unique<scattered_sum<T, Device>>(
-          m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
+    if (const axis_set over = sparse.cols & dense.rows; m.shape().size(over) > 1)
+      rows_ = std::make_unique<scattered_sum<T, Device>>(m, over, height, width,
+                                                         pieces_along(m, over, rows, dense.rows), true);
   }
 
   /// For sums that are finished in layout `from`, on their way to `to`.
@@ -136,23 +197,27 @@ class partial_sums {
   /// No sums needed, or all in place: the product can be written directly to the result.
   bool empty() const { return !columns_ && !rows_ && !change_; }
   /// No sums needed at all: the product can accumulate into existing values.
-  bool in_place() const { return empty() && !over_depth_; }
+  bool in_place() const { return empty() && !all_reduces_; }
   matrix_view<T> input() {
     if (change_) return transfer::view_of(finished_.data(), change_->old_block());
     return columns_ ? columns_->input() : rows_->input();
   }
 
+  /// The sum that may leave in parts: that over ranks where there is one.
+  scattered_sum<T, Device>* in_parts() const {
+    if (columns_ && rows_) return nullptr;
+    return columns_ ? columns_.get() : rows_.get();
+  }
+  /// Its next part leaves for y.
+  void leave(matrix_view<T> y) { in_parts()->leave(entries_of(y)); }
+
   /// y: this rank's block of the result, row-major and contiguous.
   void operator()(matrix_view<T> y) {
     if (change_) return (*change_)(input(), y);
-    const std::span<T> result(y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
-    if (columns_) {
-      const matrix_view<T> sum = rows_ ? rows_->input() : y;
-      const std::size_t size = static_cast<std::size_t>(sum.rows) * static_cast<std::size_t>(sum.cols);
-      (*columns_)(std::span<T>(sum.data, size));
-    }
+    const std::span<T> result = entries_of(y);
+    if (columns_) (*columns_)(rows_ ? entries_of(rows_->input()) : result);
     if (rows_) (*rows_)(result);
-    if (over_depth_ && !rows_) mesh_->along(axis::depth).all_reduce(result);
+    if (all_reduces_) mesh_->along(axis::depth).all_reduce(result);
   }
 
   /// What this rank receives, in closed form.
@@ -162,26 +227,26 @@ class partial_sums {
     const global_index height = rows.block(sparse.rows, me).size(),
                        width = features.block(dense.cols, me).size();
     traffic v;
-    const auto add = [&](operation kind, axis along, global_index count) {
+    const auto add = [&](operation kind, axis_set along, global_index count) {
       comm::collective op;
       op.kind = kind;
       op.count = count;
-      v += received(op, me[along], m.shape()[along]);
+      v += received(op, partition::rank_in_group(m.shape(), along, me), m.shape().size(along));
     };
     if (wide) add(operation::reduce_scatter, axis::col, height * width);
-    if (sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
-      if (dense.rows.contains(axis::depth))
-        add(operation::reduce_scatter, axis::depth, rows.block(dense.rows, me).size() * width);
-      else
-        add(operation::all_reduce, axis::depth, height * width);
-    }
+    add(operation::reduce_scatter, sparse.cols & dense.rows, rows.block(dense.rows, me).size() * width);
+    if (!dense.rows.contains(axis::depth))
+      add(operation::all_reduce, sparse.cols & axis::depth, height * width);
     return v;
   }
 
  private:
+  static std::span<T> entries_of(matrix_view<T> y) {
+    return {y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols)};
+  }
+
   std::optional<mesh<Device>> mesh_;
-  bool over_depth_ = false;
-  bool scatters_ = false;
+  bool all_reduces_ = false;
   std::unique_ptr<scattered_sum<T, Device>> columns_, rows_;
   std::unique_ptr<redistribution<T, Device>> change_;
   buffer<T, Device> finished_;
