@@ -6,7 +6,7 @@ For each directory of data, model, number of ranks and machine: plans with the m
 candidates of each policy, and the first few of all, on the same machine in virtual time by processor time, without these measurements; with --charged
 by them, so that seconds are the same however busy this machine is, and what is compared is the plan with the program. With --threads runs are threads of
 this machine, by the clock: KERNELS.json is then a pattern such as here-{}.json of what `calibrate --threads P` measured for each number of ranks P, and
-a candidate takes the least of --repeats runs, in turn.
+a candidate takes the least of --repeats runs, in turn. With more ranks than cores kernels are planned to take as many times as long.
 Regret: how much longer an epoch of the first candidate takes than the least of all that were trained; spread: how much longer the slowest of these. Prints a table in
 Markdown: a row for each graph, model and machine over all numbers of ranks, and the medians and worst of all."""
 import argparse
@@ -64,7 +64,10 @@ def cell(given, folder, model, ranks, machine, scratch):
     kernels = os.path.abspath(given.kernels.replace("{}", str(ranks)))
     common = ["--data", folder, "--model", model, "--ranks", str(ranks), "--quiet"]
     if given.threads:
-        planned, where = kernels, ["--threads", "1"]
+        with open(planned, "w", encoding="utf-8") as file:
+            here = read(kernels)
+            json.dump({**here, "ranks_of_node": ranks, "slower": max(1, ranks / here["ranks_of_node"])}, file)
+        where = ["--threads", "1"]
     else:
         write_machine(planned, machine, kernels)
         write_machine(network, machine, kernels if given.charged else None)
@@ -82,8 +85,8 @@ def cell(given, folder, model, ranks, machine, scratch):
 def figures(runs):
     """Regret and spread; and of all candidates the errors of seconds and of bytes, and whether words are those received."""
     seconds = [run["seconds_per_epoch"] for _, run in runs]
-    errors = [abs(c["seconds"] / s - 1) for (c, _), s in zip(runs, seconds)]
-    memory = [abs(c["buffer_bytes"] / run["peak_bytes"]["max_rank"] - 1) for c, run in runs]
+    errors = [abs(c["predicted_seconds"] / s - 1) for (c, _), s in zip(runs, seconds)]
+    memory = [abs(c["predicted_buffer_bytes"]["max_rank"] / run["peak_bytes"]["max_rank"] - 1) for c, run in runs]
     words = all(c["predicted_words_received"]["max_rank"] == run["predicted_words_received"]["max_rank"] for c, run in runs)
     return seconds[0] / min(seconds) - 1, errors, memory, words, max(seconds) / min(seconds) - 1
 

@@ -6,9 +6,8 @@
 /// processes of a job, the first one plans.
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/core.h>
-#include <tuple>
+#include <functional>
 #include <utility>
 
 #include "../ranks/arrangement.hpp"
@@ -74,7 +73,7 @@ partita::row_exchange exchange_named(const std::string& name) {
 template <class T>
 std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks,
                                            const io::dataset& data) {
-  nn::policy_search from{.every_mesh = true, .most_bytes = c.memory};
+  nn::policy_search from{.every_mesh = true};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
   const nn::model_row* const row = nn::find_row(c.training);
   if (row != nullptr && row->reads("exchange")) {
@@ -94,18 +93,7 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   return all;
 }
 
-/// Whether two candidates cost the same, seconds to rounding, and differ in nothing but the number of chunks.
-bool differ_in_chunks_alone(const nn::policy_candidate& a, const nn::policy_candidate& b) {
-  const auto exact = [](const nn::policy_candidate& k) {
-    return std::tuple(k.policy.name, k.mesh.row, k.mesh.col, k.exchange, k.stationary, k.cost.words.max_rank,
-                      k.cost.words.total, k.cost.buffer_bytes.max_rank);
-  };
-  const auto near = [](double x, double y) { return std::abs(x - y) <= 1e-9 * x; };
-  return exact(a) == exact(b) && near(a.cost.seconds, b.cost.seconds) && near(a.cost.waiting, b.cost.waiting);
-}
-
-/// All candidates, those that fit first, the fastest of them first; of those that differ in nothing but the
-/// number of chunks, the first. Throws budget_error where none fits.
+/// All candidates in the order in which they are taken. Throws budget_error where none fits.
 std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   const partita::communicator alone = partita::self::world();
   const io::dataset data = read_input(c, alone);
@@ -113,25 +101,17 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   std::vector<std::string> orders = p.partitions;
   if (orders.empty()) orders = {c.partition.name};
   std::vector<planned> all;
-  std::optional<std::string> too_large;
   for (const std::string& name : orders) {
     command ordered = c;
     if (name != c.partition.name) ordered.partition = parse_ordering({name});
     const io::dataset sorted = order_vertices(data, ordered, ranks, alone);
-    try {
-      for (const nn::policy_candidate& k : in_precision(
-               c.precision, [&](auto zero) { return compared<decltype(zero)>(ordered, p, ranks, sorted); }))
-        if (k.same_as.empty() && std::ranges::none_of(all, [&](const planned& found) {
-              return found.partition == name && differ_in_chunks_alone(found.of, k);
-            }))
-          all.push_back({name, k});
-    } catch (const partita::budget_error& e) {
-      too_large = e.what();
-    }
+    for (const nn::policy_candidate& k : in_precision(
+             c.precision, [&](auto zero) { return compared<decltype(zero)>(ordered, p, ranks, sorted); }))
+      if (k.same_as.empty()) all.push_back({name, k});
     if (!c.quiet) fmt::print(stderr, "plan: {} candidates, --partition {}\n", all.size(), name);
   }
-  if (all.empty() && too_large) throw partita::budget_error(*too_large);
-  sort_by_seconds(all, c.memory);
+  nn::sort_by_cost(all, c.memory, std::mem_fn(&planned::of));
+  require_fitting(all, c, ranks);
   return all;
 }
 
@@ -156,13 +136,12 @@ int main(int argc, char** argv) {
           std::pair(c.device != "cpu", "--device cuda")})
       refuse_if(given, "plan is for whole graphs in the memory of hosts, without {}", option);
     require_writable(c.json);
-    const int ranks = c.ranks.value_or(1);
+    const int ranks = c.ranks.value_or(ranks_of_job());
     if (c.mesh && c.mesh != "auto") arrangement_of(c.policy, c.mesh, {}, ranks);  // throws if it does not fit
-    if (!c.quiet && c.machine->ranks_of_node < ranks && c.machine->between.latency == 0)
-      fmt::print(stderr,
-                 "plan: the machine has nodes of {} ranks, and messages between them cost nothing: "
-                 "\"between\" says what they cost\n",
-                 c.machine->ranks_of_node);
+    if (!c.quiet && !c.ranks && ranks > 1)
+      fmt::print(stderr, "plan: for {} ranks, those of this job\n", ranks);
+    if (const std::string assumed = c.machine->assumption(ranks); !c.quiet && !assumed.empty())
+      fmt::print(stderr, "plan: {}\n", assumed);
     const std::vector<planned> all = plan(c, p, ranks);
     if (!c.quiet) print_plan(all, c, ranks, p.rows, p.given);
     if (!c.json.empty()) write_plan(c.json, all, c, ranks);
