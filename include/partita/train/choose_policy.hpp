@@ -62,7 +62,7 @@ inline training_options options_of(const policy_candidate& k, training_options o
   options.stationary = k.stationary;
   options.exchange_chunks = k.chunks;
   if (k.stages > 0) options.pipeline.stages = k.stages, options.pipeline.chunks = k.stage_chunks;
-  if (options.mini_batch.batch > 0) options.mini_batch.placement = k.placement;
+  if (k.placement != sampling::placement::automatic) options.mini_batch.placement = k.placement;
   return options;
 }
 
