@@ -76,8 +76,8 @@ def cell(given, folder, model, ranks, machine, scratch):
 def figures(runs):
     """Regret and spread; and of all candidates the errors of seconds and of bytes, and whether words are those received."""
     seconds = [run["seconds_per_epoch"] for _, run in runs]
-    errors = [abs(c["seconds"] / s - 1) for (c, _), s in zip(runs, seconds)]
-    memory = [abs(c["buffer_bytes"] / run["peak_bytes"]["max_rank"] - 1) for c, run in runs]
+    errors = [abs(c["predicted_seconds"] / s - 1) for (c, _), s in zip(runs, seconds)]
+    memory = [abs(c["predicted_buffer_bytes"]["max_rank"] / run["peak_bytes"]["max_rank"] - 1) for c, run in runs]
     words = all(c["predicted_words_received"]["max_rank"] == run["predicted_words_received"]["max_rank"] for c, run in runs)
     return seconds[0] / min(seconds) - 1, errors, memory, words, max(seconds) / min(seconds) - 1
 

@@ -3,21 +3,25 @@
 /// How long kernels take in the training of models on this machine.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <ctime>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../ranks/dense_products.hpp"
 #include "graphs.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/graph/link_split.hpp"
 #include "partita/memory/kernel_rates.hpp"
-#include "partita/train/make_training.hpp"
+#include "partita/train/link_trainer.hpp"
 
 namespace calibration {
 
@@ -39,24 +43,31 @@ struct training_case {
   int ranks = 1;
   int epochs = 2;
   bool covers = false;  ///< row_exchange::cover
+  /// Links are trained on, and score pairs so.
+  std::optional<nn::link_decoding> links = {};
 };
 
-/// First every model, with sparse features, under every policy and with covers, small, so that there is each
-/// kernel that training has; then such cases at random, of sizes from those of a cache to those of memory.
+/// First every model, with sparse features, under every policy and with covers, and links with every decoder,
+/// small, so that there is each kernel that training has; then such cases at random, of sizes from those of a
+/// cache to those of memory.
 class cases {
  public:
-  bool has_each_kernel() const { return number_ == models * (policies_.size() + 3); }
+  bool has_each_kernel() const { return number_ == of_vertices() + decoders.size(); }
   training_case next() {
     training_case c;
     c.model = &nn::model_rows[number_ % models];
-    if (!has_each_kernel()) {
+    if (number_ < of_vertices()) {
       const std::size_t round = number_++ / models;
       c.graph.sparse = round == 0;
       c.covers = round == 2;
       if (round > 1) use(c, round == 2 ? partita::row_1d : policies_[round - 3]);
+    } else if (!has_each_kernel()) {
+      use(c, partita::row_1d);
+      use_links(c, number_++ - of_vertices());
     } else {
       c.model = &nn::model_rows[draw(models)];
       c.epochs = 4;
+      if (draw(8) == 0) use_links(c, draw(decoders.size()));
       if (draw(3) == 0) use(c, policies_[draw(policies_.size())]);
       c.covers = c.ranks > 1 && draw(4) == 0;
       constexpr int degrees[] = {4, 16, 64}, widths[] = {8, 16, 32, 64, 128, 256};
@@ -78,10 +89,19 @@ class cases {
 
  private:
   static constexpr std::size_t models = std::size(nn::model_rows);
+  static constexpr std::array decoders{nn::link_decoding::dot, nn::link_decoding::distmult,
+                                       nn::link_decoding::mlp};
+
+  /// Cases of the first kind that are of vertices.
+  std::size_t of_vertices() const { return models * (policies_.size() + 3); }
 
   void use(training_case& c, const partita::policy& p) const {
     c.policy = p;
     c.ranks = 4;
+  }
+  static void use_links(training_case& c, std::size_t decoder) {
+    c.model = nn::find_row("gcn", nn::coupling::coupled, nn::aggregation::mean);
+    c.links = decoders[decoder];
   }
   std::size_t draw(std::size_t below) {
     return static_cast<std::size_t>(partita::base::random_bits(7, draws_++, 0) % below);
@@ -126,8 +146,15 @@ class turns {
 template <class T>
 void measure_case(const training_case& c, int at_once, partita::memory::kernel_rates& rates) {
   using partita::host;
-  const partita::io::dataset data = random_graph(c.graph, 1);
+  partita::io::dataset data = random_graph(c.graph, 1);
   nn::training_options options;
+  if (c.links) {
+    // Of large graphs none is ranked, which takes long and has no kernels of its own.
+    const double ranked = c.graph.vertices > graph_size().vertices ? 0 : 0.05;
+    data =
+        partita::graph::split_links(std::move(data), {.validation = ranked, .test = 0, .columns = c.hidden});
+    options.links = {.width = c.hidden, .decoder = *c.links};
+  }
   options.model = c.model->name;
   options.coupling = c.model->coupling;
   options.aggregation = c.model->aggregation;
@@ -150,7 +177,11 @@ void measure_case(const training_case& c, int at_once, partita::memory::kernel_r
           if (is_warm && seconds > 0) rates.add(call, seconds);
         });
     const partita::mesh<host> mesh(world, partita::default_mesh(c.policy, world.size()), queue);
-    nn::train_model<T>(mesh, data, options, c.policy, [&](const nn::epoch_report&) { is_warm = true; });
+    const nn::epoch_observer warm = [&](const nn::epoch_report&) { is_warm = true; };
+    if (c.links)
+      nn::link_trainer<T, host>(mesh, data, options, c.policy).run(warm);
+    else
+      nn::train_model<T>(mesh, data, options, c.policy, warm);
   };
   if (c.ranks > 1) return partita::threads::run(c.ranks, train);
   partita::threads::run(at_once, [&](const partita::communicator&) { train(partita::self::world()); });

@@ -97,22 +97,24 @@ partita::memory::kernel_rates measure(const command& c, bool tells) {
 
 int calibrate(const command& c, const partita::communicator& world) {
   const bool first = world.rank() == 0, tells = first && !c.quiet;
-  partita::emulated::machine m;
+  described_machine m;
+  m.precision = c.precision;
   m.kernels = std::make_shared<const partita::memory::kernel_rates>(measure(c, tells));
   const calibration::network n = c.comm == "mpi" ? calibration::measure_network(world)
                                                  : calibration::measure_threads(cores_per_rank(world));
   if (!first) return 0;
   m.ranks_of_node = n.ranks_of_node;
   m.inside = n.inside.value_or(partita::emulated::link());
+  m.has_between = n.between.has_value();
+  if (m.has_between) m.between = *n.between;
   if (tells) {
     print_rates(*m.kernels);
     print_link("inside", n.inside);
     print_link("between", n.between);
     if (!n.between)
-      fmt::print("{} ranks on this node; messages between nodes were not measured: they cost nothing\n",
-                 m.ranks_of_node);
+      fmt::print("{} ranks on this node; messages between nodes were not measured\n", m.ranks_of_node);
   }
-  const std::string text = text_of_machine(m, n.between);
+  const std::string text = text_of_machine(m);
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(text))};
   partita::io::write_whole_file(c.file, parts);
   return 0;

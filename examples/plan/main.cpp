@@ -6,9 +6,8 @@
 /// processes of a job, the first one plans.
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/core.h>
-#include <tuple>
+#include <functional>
 #include <utility>
 
 #include "../ranks/arrangement.hpp"
@@ -124,7 +123,7 @@ std::vector<int> stages_of(const command& c, const plan_command& p, int ranks) {
 /// The candidates for the data in one order of its vertices, on so many stages, or none.
 std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks, int stages,
                                            const io::dataset& data) {
-  comparison from{.policies = {.every_mesh = !c.in_batches(), .most_bytes = c.memory}, .stages = stages};
+  comparison from{.policies = {.every_mesh = !c.in_batches()}, .stages = stages};
   from.stage_chunks = p.stage_chunks.empty() ? std::vector{c.training.pipeline.chunks} : p.stage_chunks;
   if (c.policy != "auto") from.policies.policies = {partita::find_policy(c.policy)};
   if (c.mesh && c.mesh != "auto")
@@ -143,18 +142,7 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   return all;
 }
 
-/// Whether two candidates cost the same, seconds to rounding, and differ in nothing but the number of chunks.
-bool differ_in_chunks_alone(const nn::policy_candidate& a, const nn::policy_candidate& b) {
-  const auto exact = [](const nn::policy_candidate& k) {
-    return std::tuple(k.stages, k.placement, k.policy.name, k.mesh.row, k.mesh.col, k.exchange, k.stationary,
-                      k.cost.words.max_rank, k.cost.words.total, k.cost.buffer_bytes.max_rank);
-  };
-  const auto near = [](double x, double y) { return std::abs(x - y) <= 1e-9 * x; };
-  return exact(a) == exact(b) && near(a.cost.seconds, b.cost.seconds) && near(a.cost.waiting, b.cost.waiting);
-}
-
-/// All candidates, those that fit first, the fastest of them first; of those that differ in nothing but the
-/// number of chunks, the first. Throws budget_error where none fits.
+/// All candidates in the order in which they are taken. Throws budget_error where none fits.
 std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   const partita::communicator alone = partita::self::world();
   const io::dataset data = read_input(c, alone);
@@ -162,24 +150,18 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   std::vector<std::string> orders = p.partitions;
   if (orders.empty()) orders = {c.partition.name};
   std::vector<planned> all;
-  std::optional<std::string> too_large;
   for (const std::string& name : orders) {
     command ordered = c;
     if (name != c.partition.name) ordered.partition = parse_ordering({name});
-    for (const int stages : stages_of(c, p, ranks)) try {
-        const io::dataset sorted = order_vertices(data, ordered, ranks / std::max(1, stages), alone);
-        for (const nn::policy_candidate& k : compared(ordered, p, ranks, stages, sorted))
-          if (k.same_as.empty() && std::ranges::none_of(all, [&](const planned& found) {
-                return found.partition == name && differ_in_chunks_alone(found.of, k);
-              }))
-            all.push_back({name, k});
-      } catch (const partita::budget_error& e) {
-        too_large = e.what();
-      }
+    for (const int stages : stages_of(c, p, ranks)) {
+      const io::dataset sorted = order_vertices(data, ordered, ranks / std::max(1, stages), alone);
+      for (const nn::policy_candidate& k : compared(ordered, p, ranks, stages, sorted))
+        if (k.same_as.empty()) all.push_back({name, k});
+    }
     if (!c.quiet) fmt::print(stderr, "plan: {} candidates, --partition {}\n", all.size(), name);
   }
-  if (all.empty() && too_large) throw partita::budget_error(*too_large);
-  sort_by_seconds(all, c.memory);
+  nn::sort_by_cost(all, c.memory, std::mem_fn(&planned::of));
+  require_fitting(all, c);
   return all;
 }
 
@@ -203,18 +185,17 @@ int main(int argc, char** argv) {
           std::pair(c.device != "cpu", "--device cuda")})
       refuse_if(given, "plan is for graphs in the memory of hosts, without {}", option);
     require_writable(c.json);
-    const int ranks = c.ranks.value_or(1);
+    const int ranks = c.ranks.value_or(ranks_of_job());
     if (c.on_stages() && !p.names_policy) c.policy = "auto";
     refuse_if(c.training.pipeline.measured,
               "plan is for a machine that need not be there, without --stage-layers measured");
     for (const int stages : stages_of(c, p, ranks))
       if (c.mesh && c.mesh != "auto")
         arrangement_of(c.policy, c.mesh, {}, ranks / std::max(1, stages));  // throws if it does not fit
-    if (!c.quiet && c.machine->ranks_of_node < ranks && c.machine->between.latency == 0)
-      fmt::print(stderr,
-                 "plan: the machine has nodes of {} ranks, and messages between them cost nothing: "
-                 "\"between\" says what they cost\n",
-                 c.machine->ranks_of_node);
+    if (!c.quiet && !c.ranks && ranks > 1)
+      fmt::print(stderr, "plan: for {} ranks, those of this job\n", ranks);
+    if (const std::string assumed = c.machine->assumption(ranks); !c.quiet && !assumed.empty())
+      fmt::print(stderr, "plan: {}\n", assumed);
     const std::vector<planned> all = plan(c, p, ranks);
     if (!c.quiet) print_plan(all, c, ranks, p.rows, p.given);
     if (!c.json.empty()) write_plan(c.json, all, c, ranks);

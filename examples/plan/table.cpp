@@ -12,11 +12,7 @@
 
 namespace {
 
-double megabytes(const planned& p) { return static_cast<double>(p.of.cost.buffer_bytes.max_rank) / 1e6; }
-
-bool fits(const planned& p, const std::optional<std::size_t>& most) {
-  return !most || static_cast<std::size_t>(p.of.cost.buffer_bytes.max_rank) <= *most;
-}
+bool fits(const planned& p, const std::optional<std::size_t>& most) { return nn::fits(p.of, most); }
 
 std::string exchange_of(const planned& p) { return exchange_name(p.of.exchange); }
 std::string stationary_of(const planned& p) { return stationary_name(p.of.stationary); }
@@ -98,9 +94,13 @@ std::string given_in(const CLI::App& app) {
   return line;
 }
 
-void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most) {
-  std::ranges::stable_sort(all, {},
-                           [&](const planned& p) { return std::pair(!fits(p, most), p.of.cost.seconds); });
+void require_fitting(const std::vector<planned>& all, const command& c) {
+  if (all.empty() || fits(all.front(), c.memory)) return;
+  const auto bytes = [](const planned& p) { return p.of.cost.buffer_bytes.max_rank; };
+  const planned& least = *std::ranges::min_element(all, {}, bytes);
+  throw partita::budget_error(fmt::format(
+      "no candidate fits into --memory, {} bytes of a rank: {} needs least, {} bytes ({:.2f} MiB)", *c.memory,
+      options_of(least, c), bytes(least), mebibytes(bytes(least))));
 }
 
 void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
@@ -114,13 +114,13 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
              : c.in_batches() ? "placement"
                               : "stages",
              width, "exchange", "stationary", "chunks", fmt::format("ms {}", unit_of(c)), "waiting",
-             "words received", "MB a rank");
+             "words received", "MiB a rank");
   for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
     const planned& p = all[k];
     fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
                p.of.policy.name, to_string(p.of.mesh), way_of(p, c), width, exchange_of(p), stationary_of(p),
                chunks_of(p), 1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
-               megabytes(p), fits(p, c.memory) ? "" : "  does not fit");
+               mebibytes(p.of.cost.buffer_bytes.max_rank), fits(p, c.memory) ? "" : "  does not fit");
   }
   fmt::print("{} were compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
              c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given, options_of(all.front(), c));
@@ -128,7 +128,7 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
 
 void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks) {
   nlohmann::ordered_json j{{"data", c.data},        {"model", c.training.model},
-                           {"ranks", ranks},        {"machine", c.machine_file},
+                           {"ranks", ranks},        {"machine", c.machine->file},
                            {"why", reason(all, c)}, {"options", options_of(all.front(), c)}};
   for (const planned& p : all) {
     j["candidates"].push_back({{"partition", p.partition},
@@ -137,11 +137,12 @@ void write_plan(const std::string& path, const std::vector<planned>& all, const 
                                {"exchange", exchange_of(p)},
                                {"stationary", stationary_of(p)},
                                {"exchange_chunks", p.of.chunks},
-                               {"seconds", p.of.cost.seconds},
-                               {"waiting", p.of.cost.waiting},
+                               {"predicted_seconds", p.of.cost.seconds},
+                               {"predicted_waiting", p.of.cost.waiting},
                                {"predicted_words_received",
                                 {{"max_rank", p.of.cost.words.max_rank}, {"total", p.of.cost.words.total}}},
-                               {"buffer_bytes", p.of.cost.buffer_bytes.max_rank},
+                               {"predicted_bytes", {{"max_rank", p.of.cost.bytes()}}},
+                               {"predicted_buffer_bytes", {{"max_rank", p.of.cost.buffer_bytes.max_rank}}},
                                {"fits", fits(p, c.memory)}});
     auto& candidate = j["candidates"].back();
     if (p.of.stages > 0) candidate["stages"] = p.of.stages, candidate["chunks"] = stage_chunks_of(p);

@@ -14,8 +14,8 @@ struct planned {
   nn::policy_candidate of;
 };
 
-/// Those whose buffers fit into `most` bytes first; among these, and the others, the fastest first.
-void sort_by_seconds(std::vector<planned>& all, std::optional<std::size_t> most);
+/// Throws budget_error that says which candidate needs least where the first one does not fit into --memory.
+void require_fitting(const std::vector<planned>& all, const command& c);
 
 /// The options given that `train` is to have beside those of a candidate, each after a blank and as a shell
 /// reads it: not those of `plan` alone, nor --json, nor the machine, which `train` would emulate.

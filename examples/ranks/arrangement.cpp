@@ -103,6 +103,8 @@ bool in_mpi_job() {
   return false;
 }
 
+int ranks_of_job() { return place_in_job().size; }
+
 bool first_of_job() { return place_in_job().rank == 0; }
 
 void refuse_separate_runs() {

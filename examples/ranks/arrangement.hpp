@@ -48,6 +48,9 @@ int run_mpi(int argc, char** argv, std::optional<double> timeout, bool native,
 /// Whether mpirun, or a batch system in its place, has started this process.
 bool in_mpi_job();
 
+/// The processes of the job that mpirun, or a batch system in its place, has started; 1 without one.
+int ranks_of_job();
+
 /// True in the first process of a job, and in one that no launcher has started. Where the command line is
 /// wrong, the first process says so; the others end quietly, with exit code 0, so that it is heard.
 bool first_of_job();

@@ -10,12 +10,28 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "arrangement.hpp"
 #include "partita/comm/emulated.hpp"
+
+/// A machine, and what its file says beside.
+struct described_machine : partita::emulated::machine {
+  std::string file;            ///< as it was named
+  std::string precision = {};  ///< f32 or f64, in which its kernels were measured; empty: not said
+  bool has_between = false;    ///< without, messages between nodes are those inside
+
+  /// What messages between nodes are taken to cost where so many ranks are on several, and the file has no
+  /// cost of them; empty where nothing is assumed.
+  std::string assumption(int ranks) const {
+    if (has_between || ranks <= ranks_of_node) return {};
+    const bool free = inside.latency == 0 && inside.bandwidth >= partita::emulated::link().bandwidth;
+    return file + ": there is no \"between\", and " + std::to_string(ranks) + " ranks are on nodes of " +
+           std::to_string(ranks_of_node) + ": messages between nodes are taken to cost what they do inside" +
+           (free ? ", which is nothing" : "");
+  }
+};
 
 namespace machine_file {
 
@@ -125,13 +141,18 @@ inline kernel_rates assumed_kernels(const source& from, const json& j) {
   if (j.empty()) from.refuse("kernels needs a latency, a bandwidth or multiplications");
   return kernel_rates(rates);
 }
+inline std::string precision_of(const source& from, const json& j) {
+  if (j != "f32" && j != "f64") from.refuse("precision is not f32 or f64");
+  return j.get<std::string>();
+}
 /// Measurements, those of a file that is named in their place, or an assumption.
-inline kernel_rates kernels_of_machine(const source& from, const json& j) {
+inline kernel_rates kernels_of_machine(const source& from, const json& j, std::string& precision) {
   if (j.is_object()) return assumed_kernels(from, j);
   if (!j.is_string()) return kernels_of(from, j);
   const source other = from.beside(j.get<std::string>());
   const json all = other.read();
   if (!all.is_object() || !all.contains("kernels")) other.refuse("has no kernels");
+  if (all.contains("precision")) precision = precision_of(other, all["precision"]);
   return kernels_of(other, all["kernels"]);
 }
 
@@ -157,14 +178,15 @@ inline json json_of(const std::string& kernel, const kernel_rates::sample& s) {
 ///
 /// In the place of measurements of kernels stands the name of another file with them, relative to this one,
 /// or an assumption, {"latency": 5e-6, "bandwidth": 2.4e11, "multiplications": 3e12}: see
-/// memory::assumed_rates. `option` is what names the file. Throws usage_error for a file that cannot be read,
-/// a key that is not one of these, or a number below 0.
-inline partita::emulated::machine read_machine(const std::string& path,
-                                               const std::string& option = "--machine") {
+/// memory::assumed_rates. "precision" says in which kernels were measured; without "between" messages between
+/// nodes cost what those inside do. `option` is what names the file. Throws usage_error for a file that
+/// cannot be read, a key that is not one of these, or a number below 0.
+inline described_machine read_machine(const std::string& path, const std::string& option = "--machine") {
   const machine_file::source file(path, option);
   const machine_file::json all = file.read();
   if (!all.is_object()) file.refuse("is not an object of JSON");
-  partita::emulated::machine m;
+  described_machine m;
+  m.file = path;
   for (const auto& [key, value] : all.items())
     if (key == "ranks_of_node")
       m.ranks_of_node = file.whole(key, value);
@@ -175,24 +197,28 @@ inline partita::emulated::machine read_machine(const std::string& path,
     else if (key == "in_real_time")
       value.is_boolean() ? void(m.in_real_time = value.get<bool>())
                          : file.refuse(key + " is not true or false");
+    else if (key == "precision")
+      m.precision = machine_file::precision_of(file, value);
     else if (key == "kernels")
       m.kernels = std::make_shared<const partita::memory::kernel_rates>(
-          machine_file::kernels_of_machine(file, value));
+          machine_file::kernels_of_machine(file, value, m.precision));
     else
       file.refuse("unknown key " + key);
+  m.has_between = all.contains("between");
+  if (!m.has_between) m.between = m.inside;
   if (!(m.inside.bandwidth > 0) || !(m.between.bandwidth > 0) || !(m.slower > 0))
     file.refuse("slower and the bandwidths must be positive");
   if (m.in_real_time && m.kernels) file.refuse("kernels are for virtual time, not for in_real_time");
   return m;
 }
 
-/// What read_machine reads, a measurement a line; of `between` nothing where there is none.
-inline std::string text_of_machine(const partita::emulated::machine& m,
-                                   const std::optional<partita::emulated::link>& between) {
+/// What read_machine reads, a measurement a line; of `between` nothing where the machine has none.
+inline std::string text_of_machine(const described_machine& m) {
   using machine_file::json_of;
   machine_file::json head{{"ranks_of_node", m.ranks_of_node}, {"inside", json_of(m.inside)}};
-  if (between) head["between"] = json_of(*between);
+  if (m.has_between) head["between"] = json_of(m.between);
   head["slower"] = m.slower;
+  head["precision"] = m.precision;
   std::string text = head.dump(), separator = "[\n ";
   text.pop_back();
   text += ",\n\"kernels\": ";

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "../ranks/command_line.hpp"
-#include "../ranks/machine_file.hpp"
 #include "../ranks/parts.hpp"
 #include "build.hpp"
 #include "complete.hpp"
@@ -148,7 +147,7 @@ void add_ranks(CLI::App& app, command& c) {
       ->capture_default_str();
   add_timeout(app, c.timeout);
   app.add_option_function<std::string>(
-         "--machine", [&c](const std::string& path) { c.machine = read_machine(c.machine_file = path); },
+         "--machine", [&c](const std::string& path) { c.machine = read_machine(path); },
          "ranks are emulated on a machine with this network, in its virtual time; seconds\n"
          "are those that a run would take there")
       ->option_text("FILE.json");

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../ranks/arrangement.hpp"
-#include "partita/comm/emulated.hpp"
+#include "../ranks/machine_file.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/memory/far.hpp"
@@ -52,11 +51,10 @@ struct command {
   /// Of each vertex, in the data, where `partition` has sorted them.
   std::shared_ptr<const std::vector<partita::global_index>> old_number;
   std::string comm = "threads";
-  std::optional<double> timeout;                      ///< of a wait, in seconds
-  std::optional<partita::emulated::machine> machine;  ///< that the ranks are emulated on
-  std::string machine_file;
-  std::optional<partita::emulated::machine> calibration;  ///< of this machine, by which auto chooses
-  std::string mpi_collectives = "messages";               ///< messages or native
+  std::optional<double> timeout;                 ///< of a wait, in seconds
+  std::optional<described_machine> machine;      ///< that the ranks are emulated on
+  std::optional<described_machine> calibration;  ///< of this machine, by which auto chooses
+  std::string mpi_collectives = "messages";      ///< messages or native
   std::string device = "cpu";
   std::string precision = "f32";
   bool tf32 = false;                               ///< dense products of f32 on a CUDA device

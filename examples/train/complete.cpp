@@ -178,7 +178,8 @@ void require_products(const command& c) {
                  {c.on_stages(), "--stages", on_whole_graphs},
                  {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});
   refuse_if(!rounds && c.policy == "auto",
-            "--row-encoding needs a --policy: auto compares words, of which these are bytes");
+            "--row-encoding needs a --policy that cuts rows, such as row_1d or grid_2d: only rows that "
+            "travel along row are encoded, and auto may choose a policy without");
   refuse_if(!rounds && c.training.exchange == partita::row_exchange::full,
             "--row-encoding is for needed rows: not with --exchange full");
 }
@@ -299,6 +300,12 @@ void complete(const CLI::App& app, command& c) {
             "--save-embeddings needs a hidden layer, and this model has none");
   refuse_if(c.calibration && c.calibration->kernels == nullptr,
             "--calibration needs a file with kernels, such as `calibrate FILE.json` writes it");
+  for (const auto& [option, m] :
+       {std::pair("--machine", &c.machine), std::pair("--calibration", &c.calibration)})
+    refuse_if(*m && !(*m)->precision.empty() && (*m)->precision != c.precision,
+              "{} {} has kernels that were measured in {}, and --precision is {}: `calibrate --precision {}` "
+              "measures those",
+              option, (*m)->file, (*m)->precision, c.precision, c.precision);
   refuse_if(c.calibration && c.policy != "auto" && c.mesh != "auto",
             "--calibration is for --policy auto and --mesh auto");
   refuse_if(c.calibration && c.machine,

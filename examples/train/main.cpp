@@ -95,6 +95,8 @@ int train_on(const partita::communicator& ranks, const preparation& from, comman
   if (times) world.ledger().keep_events(most_events);
   if (tells) {
     print_cuts(c, data);
+    if (const std::string assumed = c.machine ? c.machine->assumption(world.size()) : ""; !assumed.empty())
+      fmt::print(stderr, "train: {}\n", assumed);
     world.ledger().observe(work_printer({"distributing", "million entries", 1e6}, world.size()));
   }
   const std::vector<std::string> notes = is_told ? notes_on(world, data, c) : std::vector<std::string>();

@@ -283,7 +283,7 @@ void write_page(const std::string& path, const command& c, const outcome& run, c
       escaped(c.training.model), escaped(data.name), events.size(), events.size() == 1 ? "rank" : "ranks",
       run.how.policy, to_string(run.how.mesh), c.precision, here, 1e3 * result.seconds_per_epoch,
       limit_of(ranks) + note_on_cores(c, events.size()),
-      c.machine ? ", in the virtual time of " + escaped(c.machine_file) : "");
+      c.machine ? ", in the virtual time of " + escaped(c.machine->file) : "");
   text += curves("Loss", {of[0]});
   std::string score = title_of(data.task);
   score.front() = static_cast<char>(std::toupper(score.front()));

@@ -43,13 +43,13 @@ void print_start(const command& c, const outcome& run) {
   if (run.how.mesh.size() > 1 && !run.candidates.empty()) {
     const bool timed = run.candidates.front().cost.seconds > 0;
     fmt::print("{:16} {:9} {:17} {:>21} {:>21}{}\n", "auto: policy", "mesh", timed ? "exchange" : "",
-               "words, busiest rank", "MB, busiest rank", timed ? "     ms a step" : "");
+               "words, busiest rank", "MiB, busiest rank", timed ? "     ms a step" : "");
     for (const nn::policy_candidate& k : run.candidates)
       if (k.same_as.empty())
         fmt::print("{:16} {:9} {:17} {:21} {:21.3f}{}{}{}\n", k.policy.name, to_string(k.mesh),
                    fmt::format("{} {} {}", exchange_name(k.exchange), stationary_name(k.stationary),
                                k.chunks > 0 ? std::to_string(k.chunks) : ""),
-                   k.cost.words.max_rank, megabytes(k.cost.bytes()),
+                   k.cost.words.max_rank, mebibytes(timed ? k.cost.buffer_bytes.max_rank : k.cost.bytes()),
                    timed ? fmt::format(" {:13.3f}", 1e3 * k.cost.seconds) : "", k.chosen ? "  chosen: " : "",
                    k.chosen ? why_chosen(k) : "");
       else

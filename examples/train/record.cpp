@@ -50,7 +50,8 @@ ordered_json candidate(const nn::policy_candidate& k) {
   }
   j["predicted_words_received"] = in_json(k.cost.words);
   j["predicted_bytes"] = {{"max_rank", k.cost.bytes()}};
-  if (k.cost.seconds > 0) j["predicted_seconds"] = k.cost.seconds;
+  j["predicted_buffer_bytes"] = {{"max_rank", k.cost.buffer_bytes.max_rank}};
+  if (k.cost.seconds > 0) j["predicted_seconds"] = k.cost.seconds, j["predicted_waiting"] = k.cost.waiting;
   if (k.exchange != partita::row_exchange::automatic) j["exchange"] = exchange_name(k.exchange);
   if (k.stationary != partita::stationary::automatic) j["stationary"] = stationary_name(k.stationary);
   if (k.chunks > 0) j["exchange_chunks"] = k.chunks;
@@ -245,7 +246,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   add_fields(j, group::products, t);
   j["partition"] = c.partition.name == "given" ? "given:" + whole_path(c.partition.file) : c.partition.name;
   j["comm"] = c.comm;
-  if (c.machine) j["machine"] = whole_path(c.machine_file);
+  if (c.machine) j["machine"] = whole_path(c.machine->file);
   if (c.mpi_collectives == "native") j["mpi-collectives"] = c.mpi_collectives;
   j["device"] = c.device;
   j["threads"] = c.threads.value();

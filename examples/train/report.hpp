@@ -43,6 +43,9 @@ inline const char* stationary_name(partita::stationary s) {
   return names[static_cast<std::size_t>(s)];
 }
 
+/// In the unit of the options, in which M is 2^20.
+constexpr double mebibytes(partita::global_index bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 /// Why `auto` chose this one.
 inline const char* why_chosen(const nn::policy_candidate& k) {
   return k.cost.seconds > 0 ? "the fewest seconds" : "the least product of words and bytes";

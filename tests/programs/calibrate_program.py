@@ -41,7 +41,7 @@ class CalibrateProgram(ProgramCase):
             self.assertIn(part, done.stdout)
         with open(file) as f:
             here = json.load(f)
-        self.assertEqual(list(here), ["ranks_of_node", "inside", "slower", "kernels"])
+        self.assertEqual(list(here), ["ranks_of_node", "inside", "slower", "precision", "kernels"])
         self.assertGreater(here["inside"]["latency"], 0)
         self.assertGreater(here["inside"]["bandwidth"], 0)
         kernels = {k["kernel"] for k in here["kernels"]}
@@ -56,6 +56,20 @@ class CalibrateProgram(ProgramCase):
         self.assertAlmostEqual(self.seconds(slower) / self.seconds(same), 2, delta=1e-6)
         for model in ("gcn", "gat"):
             self.plan(same, model)
+        done = train("--machine", same, "--precision", "f64")
+        self.check_refused(done, 2, f"--machine {same} has kernels that were measured in f32, and --precision is f64: ")
+        self.links(same)
+
+    def links(self, machine):
+        """Steps on links, with drawn pairs, take what is planned."""
+        given = ["--data", "karate", "--model", "gcn", "--task", "links", "--epochs", "2", "--ranks", "4", "--quiet", "--json", self.out, "--machine", machine]
+        done = run(PLAN, *given)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.out) as f:
+            plan = json.load(f)
+        first = plan["candidates"][0]
+        run_of = self.result_of(run(TRAIN, *given, "--policy", "auto", "--mesh", "auto"))
+        self.assertEqual((run_of["policy"], run_of["mesh"], run_of["words_received"]), (first["policy"], first["mesh"], first["predicted_words_received"]))
 
     def plan(self, machine, model):
         """What is planned is what training takes there, to rounding."""
@@ -68,10 +82,13 @@ class CalibrateProgram(ProgramCase):
         with open(self.out) as f:
             plan = json.load(f)
         candidates = plan["candidates"]
-        seconds = [c["seconds"] for c in candidates]
-        self.assertEqual(seconds, sorted(seconds))
+        seconds = [c["predicted_seconds"] for c in candidates]
+        for one, next in zip(candidates, candidates[1:]):
+            cost = lambda c: (c["predicted_buffer_bytes"]["max_rank"], c["predicted_words_received"]["max_rank"])
+            a, b = one["predicted_seconds"], next["predicted_seconds"]
+            self.assertTrue(a < b or abs(a - b) <= 1e-9 * a and cost(one) <= cost(next), (one, next))
         self.assertEqual({c["partition"] for c in candidates}, {"none", "random"})
-        costs = [(*map(str, map(c.get, ("partition", "policy", "mesh", "exchange", "stationary", "predicted_words_received", "buffer_bytes"))), f"{c['seconds']:.6e}") for c in candidates]
+        costs = [(*map(str, map(c.get, ("partition", "policy", "mesh", "exchange", "stationary", "predicted_words_received", "predicted_buffer_bytes"))), f"{c['predicted_seconds']:.6e}") for c in candidates]
         self.assertEqual(len(set(costs)), len(costs), "candidates that differ in nothing but chunks")
         command = shlex.split(shown.stdout.splitlines()[-1])
         self.assertEqual(command, ["train", "--data", "karate", "--save", saved, "--model", model, "--hidden", "5,3", "--epochs", "3", "--raw-features", *plan["options"].split()])
@@ -82,9 +99,17 @@ class CalibrateProgram(ProgramCase):
         asked = self.result_of(train("--json", self.out, "--calibration", machine, "--mesh", "auto", "--ranks", "4", *given, model=model))
         chosen = [c for c in asked["candidates"] if c["chosen"]]
         self.assertEqual([c["why"] for c in chosen], ["the fewest seconds"])
-        self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["seconds"] for c in candidates if c["partition"] == "none"), 1, delta=1e-9)
+        tried = [c for c in asked["candidates"] if "same_as" not in c]
+        here = [c for c in candidates if c["partition"] == "none"]
+        key = lambda c: tuple(c.get(name) or 0 for name in ("policy", "mesh", "exchange", "stationary", "exchange_chunks", "predicted_words_received", "predicted_bytes", "predicted_buffer_bytes"))
+        self.assertEqual(key(chosen[0]), key(here[0]))
+        self.assertEqual(sorted(map(repr, map(key, tried))), sorted(map(repr, map(key, here))))
+        self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["predicted_seconds"] for c in candidates if c["partition"] == "none"), 1, delta=1e-9)
         small = run(PLAN, *arguments, "--memory", "1K")
-        self.assertEqual((small.returncode, "no policy fits into buffers of 1024 bytes" in small.stderr), (1, True), small.stderr)
+        least = min(candidates, key=lambda c: c["predicted_buffer_bytes"]["max_rank"])
+        self.assertEqual(small.returncode, 1)
+        self.assertRegex(small.stderr, f"no candidate fits into --memory, 1024 bytes of a rank: --ranks 4 --policy {least['policy']} .* needs least, {least['predicted_buffer_bytes']['max_rank']} bytes")
+        self.assertNotIn("0 candidates", small.stderr)
         for more, why in ((["--far", "here", "--memory", "1M"], "do not go together"), (["--partitions", "best"], "best")):
             done = run(PLAN, *arguments, *more)
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -95,8 +120,9 @@ class CalibrateProgram(ProgramCase):
 
     def check_fewest_words(self, arguments, candidates):
         """What `why` says has the fewest words fits into --memory, where the fewest of all do not."""
-        fewest = min(candidates, key=lambda c: (c["predicted_words_received"]["max_rank"], -c["buffer_bytes"]))
-        most = max(c["buffer_bytes"] for c in candidates if c["buffer_bytes"] < fewest["buffer_bytes"])
+        bytes_of = lambda c: c["predicted_buffer_bytes"]["max_rank"]
+        fewest = min(candidates, key=lambda c: (c["predicted_words_received"]["max_rank"], -bytes_of(c)))
+        most = max(bytes_of(c) for c in candidates if bytes_of(c) < bytes_of(fewest))
         shown = run(PLAN, *arguments, "--quiet", "--memory", str(most), "--json", self.out)
         self.assertEqual((shown.returncode, shown.stdout), (0, ""), shown.stderr)
         with open(self.out) as f:
@@ -129,6 +155,8 @@ class CalibrateProgram(ProgramCase):
         self.assertIn("there is no measurement of the kernel \"", done.stderr)
 
     def test_a_machine_that_is_assumed(self):
+        inside = {"inside": {"latency": 1e-5, "bandwidth": 1e9}, "kernels": {"latency": 1e-6}}
+        self.assertEqual(self.seconds(self.write("one.json", inside)), self.seconds(self.write("two.json", inside | {"between": inside["inside"]})))
         seconds = [self.seconds(self.write("machine.json", {"kernels": {"latency": l, "bandwidth": 1e9 / l}})) for l in (1e-6, 2e-6)]
         self.assertAlmostEqual(seconds[1] / seconds[0], 2, delta=1e-6)
         machine = self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}})
@@ -175,7 +203,7 @@ class CalibrateProgram(ProgramCase):
 
     def test_what_plan_cannot_compare(self):
         machine = self.write("machine.json", {"kernels": {"latency": 1e-6}})
-        for why, *more in (("seconds for links", "--model", "gcn", "--task", "links"),
+        for why, *more in (("--row-encoding needs a --policy that cuts rows", "--model", "gcn", "--row-encoding", "int8"),
                            ("mesh 3x1x1 has 3 places for 4 ranks", "--model", "gcn", "--policy", "row_1d", "--mesh", "3x1x1"),
                            ("policy row_1d does not use the col axis of mesh 2x2x1", "--model", "gcn", "--policy", "row_1d", "--mesh", "2x2x1")):
             done = run(PLAN, "--data", "karate", "--ranks", "4", "--machine", machine, *more)
@@ -184,7 +212,7 @@ class CalibrateProgram(ProgramCase):
         for more in (["--ranks-of-node", "2"], ["--row-encoding", "int8", "--policy", "row_1d"], ["--exchanges", "cover,needed"], ["--policy", "grid_2d", "--mesh", "2x2x1"]):
             done = run(PLAN, "--data", "karate", "--model", "gcn", "--ranks", "4", "--machine", machine, *more)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("messages between them cost nothing", done.stderr)
+            self.assertIn(f'{machine}: there is no "between", and 4 ranks are on nodes of 1: messages between nodes are taken to cost what they do inside, which is nothing', done.stderr)
         karate = ["--data", "karate", "--model", "gcn", "--ranks", "2", "--machine", machine, "--quiet", "--json", self.out]
         self.check_refused(run(PLAN, *karate, "--policy", "ring"), 2, "--policy: ring is not one of row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row, auto; ")
         for rank in "10":
@@ -192,6 +220,10 @@ class CalibrateProgram(ProgramCase):
             done = run(PLAN, *karate, command=["env", "OMPI_COMM_WORLD_SIZE=2", f"OMPI_COMM_WORLD_RANK={rank}"])
             self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(os.path.exists(self.out))
+        done = run(PLAN, "--data", "karate", "--model", "gcn", "--machine", machine, "--json", self.out, command=["env", "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_RANK=0"])
+        self.assertIn("plan: for 3 ranks, those of this job", done.stderr)
+        with open(self.out) as f:
+            self.assertEqual(json.load(f)["ranks"], 3)
         done = train("--machine", machine, "--calibration", machine)
         self.assertIn("--calibration and --machine do not go together", done.stderr)
         self.refused(self.write("machine.json", {"kernels": {}}), "kernels needs a latency, a bandwidth or multiplications")

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "partita/compiled/host.hpp"
+#include "partita/graph/link_split.hpp"
 #include "partita/io/karate.hpp"
 #include "support/datasets.hpp"
 #include "support/kernel_costs.hpp"
@@ -139,7 +142,8 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
       return found;
     };
     const nn::policy_choice choice = chosen_from(options, {row_exchange::full, row_exchange::sparsity_aware});
-    CHECK(chunks_of(choice) == std::vector{0, 0, 1, 3, 0});
+    // By rule these rows come at once, so that 1 is no candidate of its own.
+    CHECK(chunks_of(choice) == std::vector{0, 0, 3, 0});
     for (const nn::policy_candidate& k : choice.candidates) {
       const nn::training_options o = nn::options_of(k, options);
       CHECK(o.exchange_chunks == k.chunks);
@@ -149,14 +153,14 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
       CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
       CHECK(k.cost.words.max_rank == run.words_received.max_rank);
     }
-    CHECK(choice.candidates[1].cost.words.total == choice.candidates[3].cost.words.total);
-    CHECK(choice.candidates[1].cost.seconds != choice.candidates[3].cost.seconds);
+    CHECK(choice.candidates[1].cost.words.total == choice.candidates[2].cost.words.total);
+    CHECK(choice.candidates[1].cost.seconds != choice.candidates[2].cost.seconds);
 
     nn::training_options given = options;
     given.exchange_chunks = 2;
     CHECK(chunks_of(chosen_from(given, {})) == std::vector{2, 2});
     given.exchange_chunks = 0, given.exchange = row_exchange::sparsity_aware;
-    CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 1, 3, 0});
+    CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 3, 0});
     given.ranks_of_node = 2;
     CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 0});
   });
@@ -175,7 +179,7 @@ void check_rehearsed(int ranks, const io::dataset& data, const nn::training_opti
       if (!k.same_as.empty()) continue;
       const communicator there = emulated::cluster(communicator(world.transport(), world.axis()), machine);
       const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
-      const nn::training_result run = nn::train_model<T>(m, data, options, k.policy);
+      const nn::training_result run = nn::train<T>(m, data, options, k.policy);
       INFO(options.model, ", ", std::string(k.policy.name), " on ", to_string(k.mesh));
       CHECK(k.cost.seconds > 0);
       CHECK(std::abs(k.cost.seconds / run.epochs[1].seconds - 1) < 1e-9);
@@ -202,14 +206,53 @@ TEST_CASE("rehearsals charge products with operands of bfloat16, as the run does
   for (const int ranks : {1, 4}) check_rehearsed<float>(ranks, io::karate_club(), options);
 }
 
-TEST_CASE("links are not compared by seconds") {
-  io::dataset data = io::karate_club();
-  data.task = io::task::links;
-  CHECK_THROWS_WITH_AS(nn::detail::require_rehearsal(data),
-                       "policies cannot be compared by seconds for links: name one, or compare them without "
-                       "measurements of kernels, by words",
-                       error);
-  CHECK_NOTHROW(nn::detail::require_rehearsal(io::karate_club()));
+TEST_CASE("rehearsals of links draw the pairs of the run, and charge its scores and losses") {
+  const io::dataset data =
+      graph::split_links(io::karate_club(), {.validation = 0.1, .test = 0.1, .columns = 6, .seed = 2});
+  nn::training_options options{.hidden = {6}, .epochs = 2};  // words are those of the second epoch's pairs
+  for (const auto decoder : {nn::link_decoding::dot, nn::link_decoding::mlp}) {
+    options.links = {.width = 6, .decoder = decoder, .negatives = 2};
+    for (const int ranks : {1, 4}) check_rehearsed<double>(ranks, data, options);
+  }
+}
+
+/// A candidate of this cost.
+nn::policy_candidate costing(double seconds, global_index bytes, global_index words, int chunks = 0) {
+  nn::policy_candidate k{row_1d, {4, 1, 1}};
+  k.cost = {.words = {words, words}, .buffer_bytes = {bytes, bytes}, .seconds = seconds};
+  k.chunks = chunks;
+  return k;
+}
+
+TEST_CASE("of candidates that take as long but for rounding, the fewest bytes and then words are first") {
+  std::vector<nn::policy_candidate> all{costing(2, 1, 1, 1),          costing(1 + 9e-10, 20, 7, 2),
+                                        costing(1 + 2e-9, 10, 1, 3),  costing(1, 30, 7, 4),
+                                        costing(1 + 5e-10, 20, 5, 5), costing(1 + 4e-10, 20, 5, 6)};
+  const auto order = [&](std::optional<std::size_t> most) {
+    std::vector<int> chunks;
+    std::vector<nn::policy_candidate> sorted = all;
+    nn::sort_by_cost(sorted, most, std::identity());
+    for (const nn::policy_candidate& k : sorted) chunks.push_back(k.chunks);
+    return chunks;
+  };
+  CHECK(order({}) == std::vector{6, 5, 2, 4, 3, 1});
+  CHECK(order(15) == std::vector{3, 1, 6, 5, 2, 4});
+  CHECK(&nn::detail::choose(all, {}) == &all[5]);
+  CHECK(&nn::detail::choose(all, 15) == &all[2]);
+  CHECK_THROWS_WITH_AS(
+      nn::detail::choose(all, 0),
+      "no policy fits into buffers of 0 bytes on a rank: row_1d on mesh 4x1x1 needs least, 1 bytes",
+      budget_error);
+}
+
+TEST_CASE("candidates that differ in nothing but chunks are listed once") {
+  std::vector<nn::policy_candidate> all{costing(1, 20, 7), costing(1 + 5e-10, 20, 7, 1), costing(1, 20, 8, 2),
+                                        costing(1 + 3e-9, 20, 7, 3)};
+  all.push_back(all[0]);
+  all.back().same_as = "grid_2d";
+  nn::detail::drop_repeated(all);
+  REQUIRE(all.size() == 4);
+  CHECK((all[0].chunks == 0 && all[1].chunks == 2 && all[2].chunks == 3));
 }
 
 }  // namespace test_choose_policy

@@ -10,6 +10,7 @@
 #include "partita/comm/emulated.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/host_f32.hpp"
+#include "partita/graph/link_split.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/train/choose_training.hpp"
 #include "support/kernel_costs.hpp"
@@ -28,13 +29,14 @@ nn::training_options options_of(const char* model) {
 
 /// The clocks of the ranks after two epochs.
 std::vector<double> seconds_of(const policy& p, int ranks, const nn::training_options& options,
-                               const emulated::machine& machine, bool rehearses) {
+                               const emulated::machine& machine, bool rehearses,
+                               const io::dataset& data = io::karate_club()) {
   std::vector<double> seconds(static_cast<std::size_t>(ranks));
   threads::run(ranks, [&](const communicator& world) {
     const communicator c = emulated::cluster(world, machine);
     const auto q = emulated::charged(c, device_queue<host>(1));
     const mesh<host> m(c, default_mesh(p, ranks), q);
-    const auto training = nn::make_training<float>(m, io::karate_club(), options, p);
+    const auto training = nn::make_training<float>(m, data, options, p);
     const double begin = c.ledger().seconds();
     {
       std::optional<emulated::rehearsal> nothing_computed;
@@ -177,6 +179,30 @@ TEST_CASE("what cannot be chosen from") {
     const auto plain = [&](mesh_shape shape) { return mesh<host>(world, shape); };
     (void)nn::choose_placement<float>(2, plain, club, options, {});
   });
+  options.links.width = 4;
+  const io::dataset pairs = graph::split_links(club, {});
+  test_support::expect_error<error>(2, "links", [&](const communicator& world) {
+    (void)nn::choose_placement<float>(2, nn::meshes_on<host>(world, assumed), pairs, options, {});
+  });
+}
+
+TEST_CASE("a rehearsal of links takes the time of the run, with pairs, scores and losses") {
+  const io::dataset data =
+      graph::split_links(io::karate_club(), {.validation = 0.1, .test = 0.1, .columns = 6, .seed = 2});
+  const emulated::machine machine{
+      .ranks_of_node = 2,
+      .inside = {1e-6, 1e10},
+      .between = {1e-5, 1e9},
+      .kernels = std::make_shared<memory::kernel_rates>(memory::assumed_rates{1e-6, 1e9})};
+  for (const auto decoder : {nn::link_decoding::distmult, nn::link_decoding::mlp})
+    for (const int drawn : {0, 5})
+      for (const policy& p : named_policies) {
+        nn::training_options options = options_of("gcn");
+        options.links = {.width = 6, .decoder = decoder, .ranking_negatives = drawn};
+        INFO(std::string(p.name) << ", " << int(decoder) << ", " << drawn);
+        CHECK(seconds_of(p, 4, options, machine, true, data) ==
+              seconds_of(p, 4, options, machine, false, data));
+      }
 }
 
 }  // namespace test_rehearsal

@@ -3,9 +3,11 @@
 /// The policy and the mesh under which training costs least.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -68,6 +70,49 @@ inline training_options options_of(const policy_candidate& k, training_options o
 
 namespace detail {
 
+/// What is least of who is chosen: seconds where they are known, else the product of words and bytes.
+inline double measure_of(const policy_cost& c) {
+  return c.seconds > 0 ? c.seconds
+                       : static_cast<double>(c.words.max_rank + 1) * static_cast<double>(c.bytes());
+}
+
+/// Whether two numbers agree but for the order in which their parts were added up.
+inline bool agree(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(a); }
+
+}  // namespace detail
+
+/// Whether the buffers of a candidate take no more than so many bytes of a rank. Local.
+inline bool fits(const policy_candidate& k, std::optional<std::size_t> most_bytes) {
+  return !most_bytes || static_cast<std::size_t>(k.cost.buffer_bytes.max_rank) <= *most_bytes;
+}
+
+/// The order in which candidates are taken: those that fit first; of these, and of the others, by seconds
+/// where they are known, else by the product of words and bytes; where that agrees within 1e-9 with the first
+/// of several, by bytes of buffers, then by words, of the busiest rank; then as they were. of(element) is a
+/// candidate that has a cost. Local.
+template <class Element, class Of>
+void sort_by_cost(std::vector<Element>& all, std::optional<std::size_t> most_bytes, Of of) {
+  const auto measure = [&](const Element& e) {
+    return std::pair(!fits(of(e), most_bytes), detail::measure_of(of(e).cost));
+  };
+  std::ranges::stable_sort(all, {}, measure);
+  for (auto first = all.begin(); first != all.end();) {
+    const auto group = measure(*first);
+    const auto last = std::find_if(first, all.end(), [&](const Element& e) {
+      return measure(e).first != group.first || !detail::agree(group.second, measure(e).second);
+    });
+    std::stable_sort(first, last, [&](const Element& a, const Element& b) {
+      const auto size = [&](const Element& e) {
+        return std::pair(of(e).cost.buffer_bytes.max_rank, of(e).cost.words.max_rank);
+      };
+      return size(a) < size(b);
+    });
+    first = last;
+  }
+}
+
+namespace detail {
+
 inline std::vector<policy_candidate> candidates_of(const policy_search& from, const training_options& options,
                                                    int ranks) {
   const std::vector exchange{options.exchange};
@@ -113,54 +158,58 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
   return all;
 }
 
-/// What is least of who is chosen: seconds where they are known, else the product of words and bytes.
-inline double measure_of(const policy_cost& c) {
-  return c.seconds > 0 ? c.seconds
-                       : static_cast<double>(c.words.max_rank + 1) * static_cast<double>(c.bytes());
+/// Whether two candidates cost the same and differ in nothing but the number of chunks.
+inline bool differ_in_chunks_alone(const policy_candidate& a, const policy_candidate& b) {
+  const auto exact = [](const policy_candidate& k) {
+    return std::tuple(k.policy.name, k.mesh.row, k.mesh.col, k.exchange, k.stationary, k.cost.words.max_rank,
+                      k.cost.words.total, k.cost.buffer_bytes.max_rank);
+  };
+  return a.same_as.empty() && b.same_as.empty() && exact(a) == exact(b) &&
+         agree(a.cost.seconds, b.cost.seconds) && agree(a.cost.waiting, b.cost.waiting);
 }
 
-/// Marks the candidate with the least measure, the first of equals, of those that fit.
+/// Without those that differ in nothing but the number of chunks from an earlier one.
+inline void drop_repeated(std::vector<policy_candidate>& all) {
+  std::vector<policy_candidate> kept;
+  for (const policy_candidate& k : all)
+    if (std::ranges::none_of(kept, [&](const policy_candidate& e) { return differ_in_chunks_alone(e, k); }))
+      kept.push_back(k);
+  all = std::move(kept);
+}
+
+/// Marks the first in the order of sort_by_cost. Throws budget_error where it does not fit.
 inline const policy_candidate& choose(std::vector<policy_candidate>& all,
                                       std::optional<std::size_t> most_bytes) {
-  policy_candidate *chosen = nullptr, *smallest = nullptr;
-  const auto bytes = [](const policy_candidate& k) { return k.cost.buffer_bytes.max_rank; };
-  for (policy_candidate& k : all) {
-    if (!k.same_as.empty()) continue;
-    if (smallest == nullptr || bytes(k) < bytes(*smallest)) smallest = &k;
-    const bool fits = !most_bytes || static_cast<std::size_t>(bytes(k)) <= *most_bytes;
-    if (fits && (chosen == nullptr || measure_of(k.cost) < measure_of(chosen->cost))) chosen = &k;
-  }
-  if (smallest == nullptr) throw mesh_error("there is no policy to choose from");
-  if (chosen == nullptr)
+  std::vector<policy_candidate*> order;
+  for (policy_candidate& k : all)
+    if (k.same_as.empty()) order.push_back(&k);
+  if (order.empty()) throw mesh_error("there is no policy to choose from");
+  const auto of = [](const policy_candidate* k) -> const policy_candidate& { return *k; };
+  sort_by_cost(order, most_bytes, of);
+  if (!fits(*order.front(), most_bytes)) {
+    const policy_candidate& least = **std::ranges::min_element(
+        order, {}, [](const policy_candidate* k) { return k->cost.buffer_bytes.max_rank; });
     base::throw_error<budget_error>({"no policy fits into buffers of ", *most_bytes,
-                                     " bytes on a rank: ", smallest->policy.name, " on mesh ", smallest->mesh,
-                                     " needs least, ", bytes(*smallest), " bytes"});
-  chosen->chosen = true;
-  return *chosen;
-}
-
-/// Throws error for links, of which a rehearsal would draw pairs and score rows that nobody has computed.
-inline void require_rehearsal(const io::dataset& data) {
-  if (data.task == io::task::links)
-    throw error(
-        "policies cannot be compared by seconds for links: name one, or compare them without measurements of "
-        "kernels, by words");
+                                     " bytes on a rank: ", least.policy.name, " on mesh ", least.mesh,
+                                     " needs least, ", least.cost.buffer_bytes.max_rank, " bytes"});
+  }
+  order.front()->chosen = true;
+  return *order.front();
 }
 
 }  // namespace detail
 
 /// The policy and the mesh of `ranks` ranks whose busiest rank has the least product of words and bytes;
-/// where predict_cost says seconds, those that take least. make_mesh(shape) makes a mesh of these ranks.
+/// where predict_cost says seconds, those that take least: the first by sort_by_cost. Candidates that differ
+/// in nothing but the number of chunks are one. make_mesh(shape) makes a mesh of these ranks.
 /// Every rank must call. What travels: see predict_cost; edges are counted once for all candidates. Throws
-/// budget_error where none fits, mesh_error where there is no policy to choose from, error for links
-/// where seconds are to be compared, and as predict_cost.
+/// budget_error where none fits, mesh_error where there is no policy to choose from, and as predict_cost.
 template <class T, class MakeMesh>
 policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, const policy_search& from = {}) {
   std::vector<policy_candidate> all = detail::candidates_of(from, options, ranks);
   const auto plain = make_mesh(mesh_shape{ranks, 1, 1});
   const bool by_seconds = emulated::measures_kernels(plain.world());
-  if (by_seconds) detail::require_rehearsal(data);
   graph::edge_counts edges(plain.world(), data, from.threads);
   std::vector<std::pair<policy_candidate*, decltype(make_mesh(mesh_shape{}))>> tried;
   for (policy_candidate& k : all) {
@@ -173,6 +222,7 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
     if (!by_seconds) asked.exchange_chunks = 0;  // the words are the same, and nothing is set up
     k->cost = predict_cost<T>(m, edges, asked, k->policy);
   }
+  detail::drop_repeated(all);
   const policy_candidate& chosen = detail::choose(all, from.most_bytes);
   policy_choice choice{chosen.policy, chosen.mesh, {}, edges.known_symmetry()};
   choice.candidates = std::move(all);

@@ -36,7 +36,8 @@ template <class T, class MakeMesh>
 policy_choice choose_set_up(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, std::vector<policy_candidate> all,
                             std::optional<std::size_t> most_bytes, const auto& completed) {
-  require_rehearsal(data);
+  if (data.task == io::task::links)
+    throw error("links are predicted on whole graphs, without stages and batches");
   for (policy_candidate& k : all) {
     if (!k.same_as.empty()) continue;
     const auto m = make_mesh(k.stages > 0 ? mesh_shape{ranks, 1, 1} : k.mesh);

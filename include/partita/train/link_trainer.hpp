@@ -5,9 +5,11 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "partita/algebra/pair_loss.hpp"
+#include "partita/comm/emulated.hpp"
 #include "partita/graph/link_rows.hpp"
 #include "partita/sampling/negative_edges.hpp"
 #include "partita/train/link_scores.hpp"
@@ -23,7 +25,8 @@ namespace partita::nn {
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. What travels: as for
 /// trainer, and what the decoder sends; in the phase "distribute" of each epoch, which is not counted as
-/// training, its pairs, to the ranks that hold them, and what their plans do; what full_ranks sends.
+/// training, its pairs, to the ranks that hold them, and what their plans do; what full_ranks sends. In an
+/// emulated::rehearsal pairs are drawn and distributed nevertheless.
 template <class T, class Device>
 class link_trainer final : public trainer<T, Device> {
   using above = trainer<T, Device>;
@@ -37,7 +40,11 @@ class link_trainer final : public trainer<T, Device> {
   /// for mini-batches and stages.
   link_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                const policy& p)
-      : above(m, data, possible(data, options), make_model<T>(m, data, options, p)),
+      : link_trainer(m, data, options, p, make_model<T>(m, data, possible(data, options), p)) {}
+  /// With this model, and `input`: see trainer.
+  link_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+               const policy& p, nn::model<T, Device> net, matrix_contents input = matrix_contents::filled)
+      : above(m, data, possible(data, options), std::move(net), input),
         policy_(p),
         decoder_(options.links.decoder, data.classes, this->parameters(), options.seed),
         rows_(this->model().row_blocking()),
@@ -157,6 +164,7 @@ class link_trainer final : public trainer<T, Device> {
   void add_gradients() override { decoder_.give_gradients(); }
 
   void draw(int number, const matrix& h) {
+    const emulated::rehearsal_pause pause(mesh_.world());
     const comm::phase_scope phase(mesh_.ledger(), "distribute");
     constexpr std::uint64_t stream = 0x6e000000u;
     const auto pairs =

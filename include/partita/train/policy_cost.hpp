@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "partita/comm/emulated.hpp"
 #include "partita/graph/edge_counts.hpp"
-#include "partita/train/models.hpp"
+#include "partita/train/link_trainer.hpp"
 
 namespace partita::nn {
 
@@ -70,6 +69,19 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, graph::edge_counts& edg
       {*a, edges.data(), options, builder<T, Device>(*a, options_of_model(options, edges.data()))});
 }
 
+/// A trainer of such a model; where pairs are to be drawn, of links.
+template <class T, class Device>
+std::unique_ptr<trainer<T, Device>> unread_trainer(const mesh<Device>& m, graph::edge_counts& edges,
+                                                   const training_options& options, const policy& p,
+                                                   bool draws_pairs) {
+  nn::model<T, Device> net = unread_model<T>(m, edges, options, p);
+  if (draws_pairs && edges.data().task == io::task::links)
+    return std::make_unique<link_trainer<T, Device>>(m, edges.data(), options, p, std::move(net),
+                                                     matrix_contents::unread);
+  return std::make_unique<trainer<T, Device>>(m, edges.data(), options, std::move(net),
+                                              matrix_contents::unread);
+}
+
 /// The seconds of a steady step: the second one, for which A X of a constant X is there.
 template <class T, class Device>
 void rehearse(training<T, Device>& set_up, const mesh<Device>& m, policy_cost& cost) {
@@ -119,16 +131,17 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 /// mesh::tile_entries(), are set up instead. List bytes are the most that a rank holds of A's entries while
 /// they arrive and are sorted, assuming that they are spread evenly over the ranks that own different parts
 /// of A. On an emulated machine whose kernels are measured, and with a queue that is charged by them, also
-/// the seconds of a steady step there: two steps are rehearsed, and buffers are the peak of these, too.
-/// Resets the peak of the queue's memory meter. Collective over the mesh, whose world is that of `edges`.
-/// What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the graph.
+/// the seconds of a steady step there: two steps are rehearsed, and buffers are the peak of these, too. Of
+/// links the pairs of these steps are drawn, and words are those of the second one; without measurements,
+/// words are those of the model alone. Resets the peak of the queue's memory meter. Collective over the mesh,
+/// whose world is that of `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric,
+/// A^T; for a set-up, the graph.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
   return detail::cost_of<T>(m, data, m.shape().size(p.sparse.used()), [&] {
-    return std::make_unique<trainer<T, Device>>(
-        m, data, options, detail::unread_model<T>(m, edges, options, p), matrix_contents::unread);
+    return detail::unread_trainer<T>(m, edges, options, p, emulated::measures_kernels(m.world()));
   });
 }
 /// As above for one policy.
