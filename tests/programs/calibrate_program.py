@@ -109,7 +109,7 @@ class CalibrateProgram(ProgramCase):
         least = min(candidates, key=lambda c: c["predicted_buffer_bytes"]["max_rank"])
         self.assertEqual(small.returncode, 1)
         self.assertRegex(small.stderr, f"no candidate fits into --memory, 1024 bytes of a rank: --ranks 4 --policy {least['policy']} .* needs least, {least['predicted_buffer_bytes']['max_rank']} bytes")
-        self.assertNotIn("0 candidates", small.stderr)
+        self.assertNotIn("plan: 0 candidates", small.stderr)
         for more, why in ((["--far", "here", "--memory", "1M"], "do not go together"), (["--partitions", "best"], "best")):
             done = run(PLAN, *arguments, *more)
             self.assertEqual(done.returncode, 2, done.stderr)
