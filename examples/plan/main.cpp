@@ -12,11 +12,10 @@
 
 #include "../ranks/arrangement.hpp"
 #include "../ranks/command_line.hpp"
-#include "../ranks/compiled.hpp"
 #include "../ranks/files.hpp"
 #include "../ranks/parts.hpp"
-#include "../ranks/precision.hpp"
 #include "../ranks/program.hpp"
+#include "../train/compare.hpp"
 #include "../train/complete.hpp"
 #include "../train/input.hpp"
 #include "../train/ordering.hpp"
@@ -29,13 +28,15 @@ namespace {
 /// What is planned beside the options of `train`.
 struct plan_command {
   std::vector<std::string> partitions, exchanges{"full", "needed"};
-  std::vector<int> chunks{0, 1};
+  std::vector<int> chunks{0, 1}, stage_chunks;
+  std::vector<std::string> stages;
+  bool names_policy = false;
   int rows = 12;      ///< of the table
   std::string given;  ///< see given_in
 };
 
 void add_plan(CLI::App& app, plan_command& p) {
-  app.callback([&] { p.given = given_in(app); });
+  app.callback([&] { p.given = given_in(app), p.names_policy = app.count("--policy") > 0; });
   app.option_defaults()->group("Plan");
   const auto list = [&](const char* name, std::vector<std::string>& to, std::vector<std::string> allowed,
                         const char* what) {
@@ -57,6 +58,21 @@ void add_plan(CLI::App& app, plan_command& p) {
       ->check(CLI::Range(0, 1 << 20))
       ->option_text("N[,...]")
       ->capture_default_str();
+  app.add_option("--stage-counts", p.stages,
+                 "numbers of stages that are compared, in place of that of --stages; 0: the whole graph at\n"
+                 "once; auto: what divides the ranks and has a layer for each stage")
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [number = whole_number("auto or a number of stages", 0, 1 << 20)](const std::string& text) {
+            return text == "auto" ? std::string() : number(text);
+          },
+          ""))
+      ->option_text("S[,...]|auto");
+  app.add_option("--stage-chunks", p.stage_chunks,
+                 "--chunks that are compared for stages (default: four per stage)")
+      ->delimiter(',')
+      ->check(count)
+      ->option_text("K[,...]");
   app.add_option("--rows", p.rows, "rows of the table, the fastest first")
       ->check(count)
       ->option_text("N")
@@ -69,27 +85,60 @@ partita::row_exchange exchange_named(const std::string& name) {
                             : partita::row_exchange::cover;
 }
 
-/// The candidates for the data in one order of its vertices.
-template <class T>
-std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks,
+/// The numbers of stages that are compared; 0: the whole graph at once. Throws usage_error for those that
+/// `train` would refuse.
+std::vector<int> stages_of(const command& c, const plan_command& p, int ranks) {
+  const nn::training_options& t = c.training;
+  std::vector<int> found;
+  for (const std::string& word : p.stages)
+    if (word != "auto") {
+      found.push_back(std::stoi(word));
+    } else {
+      if (!c.on_stages()) found.push_back(0);
+      for (int s = 2; s <= std::min(ranks, layers_of(t)); ++s)
+        if (ranks % s == 0) found.push_back(s);
+    }
+  if (found.empty()) found = {t.pipeline.stages};
+  if (!p.stages.empty()) {
+    require_stages_possible(t, "--stage-counts");
+    for (const auto& [given, option] :
+         {std::pair(c.in_batches(), "--batch"), std::pair(t.embedding > 0, "--embedding"),
+          std::pair(t.ranks_of_node > 1, "--ranks-of-node"),
+          std::pair(t.encoding != partita::algebra::row_encoding::exact, "--row-encoding"),
+          std::pair(t.operands != nn::operand_format::own, "--products"),
+          std::pair(c.task == "links", "--task links")})
+      refuse_if(given, "--stage-counts and {} do not go together: stages train without it", option);
+  }
+  for (const int s : found) {
+    refuse_if(s == 0 && c.on_stages(), "--stage-counts 0 is the whole graph at once, which --stages is not");
+    refuse_if(s > 0 && ranks % s != 0, "{} ranks are not {} stages of equally many", ranks, s);
+    refuse_if(s > layers_of(t), "a model of {} layers with parameters cannot be cut into {} stages",
+              layers_of(t), s);
+  }
+  refuse_if(!p.stage_chunks.empty() && (std::ranges::max(found) == 0 || t.pipeline.chunks > 0),
+            "--stage-chunks is for stages without --chunks");
+  return found;
+}
+
+/// The candidates for the data in one order of its vertices, on so many stages, or none.
+std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks, int stages,
                                            const io::dataset& data) {
-  nn::policy_search from{.every_mesh = true};
-  if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
+  comparison from{.policies = {.every_mesh = !c.in_batches()}, .stages = stages};
+  from.stage_chunks = p.stage_chunks.empty() ? std::vector{c.training.pipeline.chunks} : p.stage_chunks;
+  if (c.policy != "auto") from.policies.policies = {partita::find_policy(c.policy)};
+  if (c.mesh && c.mesh != "auto")
+    from.policies.mesh = arrangement_of(c.policy, c.mesh, {}, ranks / std::max(1, stages))->mesh;
   const nn::model_row* const row = nn::find_row(c.training);
   if (row != nullptr && row->reads("exchange")) {
-    for (const std::string& name : p.exchanges) from.exchanges.push_back(exchange_named(name));
-    from.stationaries = {partita::stationary::c, partita::stationary::a};
-    from.chunks = p.chunks;
+    for (const std::string& name : p.exchanges) from.policies.exchanges.push_back(exchange_named(name));
+    from.policies.stationaries = {partita::stationary::c, partita::stationary::a};
+    from.policies.chunks = p.chunks;
   }
   std::vector<nn::policy_candidate> all;
   partita::threads::run(ranks, [&](const partita::communicator& world) {
-    nn::policy_choice found = nn::choose_policy<T>(world, *c.machine, partita::device_queue<partita::host>(),
-                                                   data, c.training, from);
+    nn::policy_choice found = choose_on(*c.machine, from, world, data, c);
     if (world.rank() == 0) all = std::move(found.candidates);
   });
-  if (c.mesh && c.mesh != "auto")
-    std::erase_if(all, [kept = arrangement_of(c.policy, c.mesh, {}, ranks)->mesh](
-                           const nn::policy_candidate& k) { return k.mesh != kept; });
   return all;
 }
 
@@ -104,14 +153,15 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
   for (const std::string& name : orders) {
     command ordered = c;
     if (name != c.partition.name) ordered.partition = parse_ordering({name});
-    const io::dataset sorted = order_vertices(data, ordered, ranks, alone);
-    for (const nn::policy_candidate& k : in_precision(
-             c.precision, [&](auto zero) { return compared<decltype(zero)>(ordered, p, ranks, sorted); }))
-      if (k.same_as.empty()) all.push_back({name, k});
+    for (const int stages : stages_of(c, p, ranks)) {
+      const io::dataset sorted = order_vertices(data, ordered, ranks / std::max(1, stages), alone);
+      for (const nn::policy_candidate& k : compared(ordered, p, ranks, stages, sorted))
+        if (k.same_as.empty()) all.push_back({name, k});
+    }
     if (!c.quiet) fmt::print(stderr, "plan: {} candidates, --partition {}\n", all.size(), name);
   }
   nn::sort_by_cost(all, c.memory, std::mem_fn(&planned::of));
-  require_fitting(all, c, ranks);
+  require_fitting(all, c);
   return all;
 }
 
@@ -131,13 +181,17 @@ int main(int argc, char** argv) {
     refuse_if(!c.machine || c.machine->kernels == nullptr,
               "plan needs --machine FILE.json with kernels, such as `calibrate FILE.json` writes it");
     for (const auto& [given, option] :
-         {std::pair(c.in_batches(), "--batch"), std::pair(c.on_stages(), "--stages"),
-          std::pair(!c.far.empty(), "--far"), std::pair(c.reproducible, "--reproducible"),
+         {std::pair(!c.far.empty(), "--far"), std::pair(c.reproducible, "--reproducible"),
           std::pair(c.device != "cpu", "--device cuda")})
-      refuse_if(given, "plan is for whole graphs in the memory of hosts, without {}", option);
+      refuse_if(given, "plan is for graphs in the memory of hosts, without {}", option);
     require_writable(c.json);
     const int ranks = c.ranks.value_or(ranks_of_job());
-    if (c.mesh && c.mesh != "auto") arrangement_of(c.policy, c.mesh, {}, ranks);  // throws if it does not fit
+    if (c.on_stages() && !p.names_policy) c.policy = "auto";
+    refuse_if(c.training.pipeline.measured,
+              "plan is for a machine that need not be there, without --stage-layers measured");
+    for (const int stages : stages_of(c, p, ranks))
+      if (c.mesh && c.mesh != "auto")
+        arrangement_of(c.policy, c.mesh, {}, ranks / std::max(1, stages));  // throws if it does not fit
     if (!c.quiet && !c.ranks && ranks > 1)
       fmt::print(stderr, "plan: for {} ranks, those of this job\n", ranks);
     if (const std::string assumed = c.machine->assumption(ranks); !c.quiet && !assumed.empty())

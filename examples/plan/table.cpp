@@ -17,6 +17,17 @@ bool fits(const planned& p, const std::optional<std::size_t>& most) { return nn:
 std::string exchange_of(const planned& p) { return exchange_name(p.of.exchange); }
 std::string stationary_of(const planned& p) { return stationary_name(p.of.stationary); }
 std::string chunks_of(const planned& p) { return p.of.chunks > 0 ? std::to_string(p.of.chunks) : ""; }
+int ranks_of(const planned& p) { return std::max(1, p.of.stages) * p.of.mesh.size(); }
+/// Four for each stage where none are named.
+int stage_chunks_of(const planned& p) {
+  return nn::pipeline_options{.stages = p.of.stages, .chunks = p.of.stage_chunks}.chunk_count();
+}
+std::string placement_of(const planned& p) { return std::string(name_of(p.of.placement)); }
+/// What else a row of the table is: stages of this mesh with so many chunks, or how batches are placed.
+std::string way_of(const planned& p, const command& c) {
+  if (p.of.stages > 0) return fmt::format("{} stages, {} chunks", p.of.stages, stage_chunks_of(p));
+  return c.in_batches() ? placement_of(p) : "";
+}
 
 /// A word of a command line as a shell reads it.
 std::string quoted(const std::string& word) {
@@ -29,9 +40,11 @@ std::string quoted(const std::string& word) {
 }
 
 /// The options of `train` that are this candidate.
-std::string options_of(const planned& p, const command& c, int ranks) {
+std::string options_of(const planned& p, const command& c) {
   std::string words =
-      fmt::format("--ranks {} --policy {} --mesh {}", ranks, p.of.policy.name, to_string(p.of.mesh));
+      fmt::format("--ranks {} --policy {} --mesh {}", ranks_of(p), p.of.policy.name, to_string(p.of.mesh));
+  if (p.of.stages > 0) words += fmt::format(" --stages {} --chunks {}", p.of.stages, stage_chunks_of(p));
+  if (c.in_batches()) words += " --placement " + placement_of(p);
   if (!exchange_of(p).empty()) words += " --exchange " + exchange_of(p);
   if (!stationary_of(p).empty()) words += " --stationary " + stationary_of(p);
   if (p.of.chunks > 0) words += " --exchange-chunks " + chunks_of(p);
@@ -40,12 +53,15 @@ std::string options_of(const planned& p, const command& c, int ranks) {
   return words;
 }
 
+/// Of what seconds and words are.
+const char* unit_of(const command& c) { return c.in_batches() ? "an epoch" : "a step"; }
+
 /// What the first is better in, and what limits it.
 std::string reason(const std::vector<planned>& all, const command& c) {
   const planned& best = all.front();
   const nn::policy_cost& cost = best.of.cost;
-  std::string why = fmt::format("{:.3f} ms a step, of which the rank that waits most waits {:.0f} %",
-                                1e3 * cost.seconds, 100 * cost.waiting / cost.seconds);
+  std::string why = fmt::format("{:.3f} ms {}, of which the rank that waits most waits {:.0f} %",
+                                1e3 * cost.seconds, unit_of(c), 100 * cost.waiting / cost.seconds);
   const auto other = std::ranges::find_if(
       all, [&](const planned& p) { return p.of.policy.name != best.of.policy.name && fits(p, c.memory); });
   if (other != all.end())
@@ -55,7 +71,7 @@ std::string reason(const std::vector<planned>& all, const command& c) {
       all, {}, [&](const planned& p) { return std::pair(!fits(p, c.memory), p.of.cost.words.max_rank); });
   if (least->of.cost.words.max_rank < cost.words.max_rank)
     why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
-                       least->of.cost.words.max_rank, options_of(*least, c, best.of.mesh.size()),
+                       least->of.cost.words.max_rank, options_of(*least, c),
                        least->of.cost.seconds / cost.seconds);
   const auto large = std::ranges::count_if(all, [&](const planned& p) { return !fits(p, c.memory); });
   if (large > 0) why += fmt::format("; {} of {} do not fit into --memory", large, all.size());
@@ -65,9 +81,10 @@ std::string reason(const std::vector<planned>& all, const command& c) {
 }  // namespace
 
 std::string given_in(const CLI::App& app) {
-  constexpr std::array<std::string_view, 10> others{
+  constexpr std::array<std::string_view, 13> others{
       "--json",        "--machine",  "--ranks",      "--policy",          "--mesh",
-      "--replication", "--exchange", "--stationary", "--exchange-chunks", "--partition"};
+      "--replication", "--exchange", "--stationary", "--exchange-chunks", "--partition",
+      "--stages",      "--chunks",   "--placement"};
   std::string line;
   for (const CLI::Option* const o : app.get_options())
     if (o->count() > 0 && o->get_group() != "Plan" &&
@@ -77,36 +94,43 @@ std::string given_in(const CLI::App& app) {
   return line;
 }
 
-void require_fitting(const std::vector<planned>& all, const command& c, int ranks) {
+void require_fitting(const std::vector<planned>& all, const command& c) {
   if (all.empty() || fits(all.front(), c.memory)) return;
   const auto bytes = [](const planned& p) { return p.of.cost.buffer_bytes.max_rank; };
   const planned& least = *std::ranges::min_element(all, {}, bytes);
   throw partita::budget_error(fmt::format(
       "no candidate fits into --memory, {} bytes of a rank: {} needs least, {} bytes ({:.2f} MiB)", *c.memory,
-      options_of(least, c, ranks), bytes(least), mebibytes(bytes(least))));
+      options_of(least, c), bytes(least), mebibytes(bytes(least))));
 }
 
 void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
                 const std::string& given) {
-  fmt::print("{:14} {:16} {:9} {:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy", "mesh",
-             "exchange", "stationary", "chunks", "ms a step", "waiting", "words received", "MiB a rank");
+  std::size_t width = 0;  // of what else a row is, and a blank; 0: nothing
+  for (const planned& p : all)
+    if (const std::string way = way_of(p, c); !way.empty()) width = std::max(width, way.size() + 1);
+  fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy",
+             "mesh",
+             width == 0       ? ""
+             : c.in_batches() ? "placement"
+                              : "stages",
+             width, "exchange", "stationary", "chunks", fmt::format("ms {}", unit_of(c)), "waiting",
+             "words received", "MiB a rank");
   for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
     const planned& p = all[k];
-    fmt::print("{:14} {:16} {:9} {:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
-               p.of.policy.name, to_string(p.of.mesh), exchange_of(p), stationary_of(p), chunks_of(p),
-               1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
+    fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
+               p.of.policy.name, to_string(p.of.mesh), way_of(p, c), width, exchange_of(p), stationary_of(p),
+               chunks_of(p), 1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
                mebibytes(p.of.cost.buffer_bytes.max_rank), fits(p, c.memory) ? "" : "  does not fit");
   }
   fmt::print("{} were compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
-             c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given,
-             options_of(all.front(), c, ranks));
+             c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given, options_of(all.front(), c));
 }
 
 void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks) {
   nlohmann::ordered_json j{{"data", c.data},        {"model", c.training.model},
                            {"ranks", ranks},        {"machine", c.machine->file},
-                           {"why", reason(all, c)}, {"options", options_of(all.front(), c, ranks)}};
-  for (const planned& p : all)
+                           {"why", reason(all, c)}, {"options", options_of(all.front(), c)}};
+  for (const planned& p : all) {
     j["candidates"].push_back({{"partition", p.partition},
                                {"policy", p.of.policy.name},
                                {"mesh", {p.of.mesh.row, p.of.mesh.col, p.of.mesh.depth}},
@@ -120,6 +144,10 @@ void write_plan(const std::string& path, const std::vector<planned>& all, const 
                                {"predicted_bytes", {{"max_rank", p.of.cost.bytes()}}},
                                {"predicted_buffer_bytes", {{"max_rank", p.of.cost.buffer_bytes.max_rank}}},
                                {"fits", fits(p, c.memory)}});
+    auto& candidate = j["candidates"].back();
+    if (p.of.stages > 0) candidate["stages"] = p.of.stages, candidate["chunks"] = stage_chunks_of(p);
+    if (c.in_batches()) candidate["placement"] = placement_of(p);
+  }
   std::ofstream file(path);
   file << j.dump(2) << '\n';
   if (!file.flush()) throw partita::error("cannot write " + path);

@@ -15,7 +15,7 @@ struct planned {
 };
 
 /// Throws budget_error that says which candidate needs least where the first one does not fit into --memory.
-void require_fitting(const std::vector<planned>& all, const command& c, int ranks);
+void require_fitting(const std::vector<planned>& all, const command& c);
 
 /// The options given that `train` is to have beside those of a candidate, each after a blank and as a shell
 /// reads it: not those of `plan` alone, nor --json, nor the machine, which `train` would emulate.

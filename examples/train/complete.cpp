@@ -42,19 +42,12 @@ void require_use(const CLI::App& app, const nn::training_options& t) {
                 {{t.raw_features && t.embedding > 0, "--raw-features", "no features are read"}});
 }
 
-void require_stages_possible(const nn::training_options& t, const char* option) {
-  const nn::model_row* const row = find_row(t);
-  refuse_if(row == nullptr || !row->on_stages, "{} is for --model {}, coupled and with mean aggregation",
-            option, models_that(&nn::model_row::on_stages));
-}
-
-/// row_1d for a policy that is not given.
-void complete_policy(const CLI::App& app, command& c, const char* mode) {
+/// row_1d for a policy that is not given, which is that of the evaluation.
+void complete_policy(const CLI::App& app, command& c) {
   if (c.policy != "auto") return;
   refuse_if(app.count("--policy") > 0,
-            "--policy auto and {} do not go together: auto compares steps on the whole graph at once; name a "
-            "policy, or none for row_1d",
-            mode);
+            "--policy auto and --batch do not go together: auto compares steps on the whole graph at once; "
+            "name a policy, or none for row_1d");
   c.policy = "row_1d";
 }
 
@@ -128,16 +121,7 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   }
   refuse_if(b.replace && !neighbours, "--replace is for --sampler neighbours");
   refuse_if(walks && b.sampled_scores, "--sampler walks needs --scores exact");
-  complete_policy(app, c, "--batch");  // of the evaluation only
-}
-
-/// Layers with parameters; 0 for models that the options do not count them of.
-int layers_of(const nn::training_options& t) {
-  const nn::model_row* const row = find_row(t);
-  if (row == nullptr || !row->reads("layers")) return 0;
-  if (row->convolutions == 0) return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
-  const int convolutions = t.layers > 0 ? t.layers : row->convolutions;
-  return row->other_layers > 0 ? convolutions + row->other_layers : 0;
+  complete_policy(app, c);
 }
 
 void complete_stages(const CLI::App& app, command& c) {
@@ -166,15 +150,17 @@ void complete_stages(const CLI::App& app, command& c) {
             "--guard has nothing to compare with --history exact");
   refuse_if(p.guard > c.training.epochs, "--guard {} compares nothing in {} epochs", p.guard,
             c.training.epochs);
-  complete_policy(app, c, "--stages");
+  const bool chooses = (app.count("--policy") > 0 && c.policy == "auto") || c.mesh == "auto";
+  refuse_if(chooses && c.cuts_chunks(),
+            "--chunk-cut metis needs a --policy and a --mesh: it cuts the blocks of one mesh");
+  if (app.count("--policy") == 0) c.policy = "row_1d";
 }
 
 void require_mesh(const command& c) {
   if (c.mesh == "auto")
-    refuse_beside("--mesh auto", {{c.replication.has_value(), "--replication", "each depth is compared"},
-                                  {c.in_batches(), "--batch", "it compares steps on the whole graph at once"},
-                                  {c.on_stages(), "--stages",
-                                   "it compares meshes of all ranks, of which a stage has some"}});
+    refuse_beside("--mesh auto",
+                  {{c.replication.has_value(), "--replication", "each depth is compared"},
+                   {c.in_batches(), "--batch", "it compares steps on the whole graph at once"}});
 }
 
 void require_products(const command& c) {
@@ -270,6 +256,20 @@ void require_blocks_fit(const nn::training_options& t) {
 }
 
 }  // namespace
+
+void require_stages_possible(const nn::training_options& t, const char* option) {
+  const nn::model_row* const row = find_row(t);
+  refuse_if(row == nullptr || !row->on_stages, "{} is for --model {}, coupled and with mean aggregation",
+            option, models_that(&nn::model_row::on_stages));
+}
+
+int layers_of(const nn::training_options& t) {
+  const nn::model_row* const row = find_row(t);
+  if (row == nullptr || !row->reads("layers")) return 0;
+  if (row->convolutions == 0) return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
+  const int convolutions = t.layers > 0 ? t.layers : row->convolutions;
+  return row->other_layers > 0 ? convolutions + row->other_layers : 0;
+}
 
 void complete(const CLI::App& app, command& c) {
   take_precision(c);

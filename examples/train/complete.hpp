@@ -17,3 +17,9 @@ void refuse_if(bool wrong, fmt::format_string<Args...> sentence, Args&&... args)
 /// Fills in what is not given: a policy for batches and stages, and fan-outs. Throws usage_error for the
 /// first option that the model or the mode does not use, or that does not go with another one.
 void complete(const CLI::App& app, command& c);
+
+/// Layers with parameters; 0 for models that the options do not count them of. Local.
+int layers_of(const nn::training_options& t);
+
+/// Throws usage_error, which names the option, for a model that cannot be cut into stages.
+void require_stages_possible(const nn::training_options& t, const char* option);

@@ -11,10 +11,11 @@
 
 #include "../ranks/rows_file.hpp"
 #include "build.hpp"
+#include "compare.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/checkpoint.hpp"
-#include "partita/train/make_training.hpp"
+#include "partita/train/choose_training.hpp"
 #include "process.hpp"
 #include "run.hpp"
 
@@ -41,7 +42,8 @@ partita::memory::far_rates bound_memory(const partita::device_queue<Device>& que
 }
 
 /// The policies and meshes that `auto` stands for: one policy or every one, on its nearest mesh or on each
-/// that it allows; with --far their buffers may be of any size. Every rank must call.
+/// that it allows, of a stage where there are stages; with --far their buffers may be of any size. Every rank
+/// must call.
 template <class T, class Device>
 nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
                             const nn::training_options& options) {
@@ -49,8 +51,10 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
   const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
   nn::training_options asked = options;
   if (!by_seconds) asked.exchange_chunks = 0;
-  if (c.memory && !nn::is_counted<T, Device>(asked))
-    throw usage_error("--memory needs a --policy and a mesh for " + options.model +
+  const int stages = options.pipeline.stages;
+  if (c.memory && (stages > 0 || !nn::is_counted<T, Device>(asked)))
+    throw usage_error("--memory needs a --policy and a mesh for " +
+                      (stages > 0 ? std::string("--stages") : options.model) +
                       ", since auto sets it up under every policy");
   nn::policy_search from{.every_mesh = c.mesh == "auto", .threads = *c.threads};
   if (c.policy != "auto") from.policies = {partita::find_policy(c.policy)};
@@ -61,9 +65,11 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
     from.stationaries = {partita::stationary::c, partita::stationary::a};
     if (c.far.empty()) from.chunks = {0, 1};
   }
-  if (c.calibration)
-    return nn::choose_policy<T>(j.world, *c.calibration, partita::device_queue<partita::host>(), j.data,
-                                options, from);
+  const comparison all{from, stages, {options.pipeline.chunks}};
+  if (c.calibration) return choose_on(*c.calibration, all, j.world, j.data, c);
+  if (stages > 0)
+    return nn::choose_stages<T>(j.world.size(), make_mesh, j.data, options,
+                                {{stages}, all.stage_chunks, from});
   return nn::choose_policy<T>(j.world.size(), make_mesh, j.data, options, from);
 }
 

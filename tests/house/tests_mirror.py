@@ -25,6 +25,7 @@ TOGETHER = {
     "comm/communicator.cpp": "comm/transport",
     "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
     "train/fields.cpp": "train/field train/model_table",
+    "train/rehearsal.cpp": "train/choose_training",
     "train/policy_cost.cpp": "graph/edge_counts graph/matrix_options transfer/tile_counts",
     "comm/timeout.cpp": "comm/late",
     "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_native comm/mpi_node comm/mpi_notices comm/mpi_transport",

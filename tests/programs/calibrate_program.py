@@ -109,8 +109,8 @@ class CalibrateProgram(ProgramCase):
         least = min(candidates, key=lambda c: c["predicted_buffer_bytes"]["max_rank"])
         self.assertEqual(small.returncode, 1)
         self.assertRegex(small.stderr, f"no candidate fits into --memory, 1024 bytes of a rank: --ranks 4 --policy {least['policy']} .* needs least, {least['predicted_buffer_bytes']['max_rank']} bytes")
-        self.assertNotIn("0 candidates", small.stderr)
-        for more, why in ((["--batch", "4"], "without --batch"), (["--partitions", "best"], "best")):
+        self.assertNotIn("plan: 0 candidates", small.stderr)
+        for more, why in ((["--far", "here", "--memory", "1M"], "do not go together"), (["--partitions", "best"], "best")):
             done = run(PLAN, *arguments, *more)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(why, done.stderr)
@@ -166,6 +166,40 @@ class CalibrateProgram(ProgramCase):
         names = "exchange", "stationary", "exchange-chunks"
         self.assertEqual([asked["run"]["options"].get(name) for name in names], [chosen.get(name.replace("-", "_")) for name in names])
         self.again(TRAIN, asked, "loss", "mesh", "words_received")
+
+    def test_stages_and_placements_are_compared(self):
+        """The command that is printed trains what was said."""
+        machine = self.write("machine.json", {"ranks_of_node": 2, "between": {"latency": 1e-5, "bandwidth": 1e9}, "kernels": {"latency": 5e-6, "multiplications": 1e12}})
+        stages = ["--model", "gcnii", "--layers", "3", "--hidden", "6", "--epochs", "2"]
+        batches = ["--model", "sage", "--batch", "8", "--fanout", "3,2", "--epochs", "2"]
+        for given, more, kept in ((stages, ["--stage-counts", "auto", "--stage-chunks", "3,5"], ["stages", "chunks"]),
+                                  ([*stages, "--history", "halo"], ["--stages", "2", "--policy", "row_1d"], ["stages", "chunks"]),
+                                  (batches, ["--partitions", "none,random"], ["placement"])):
+            shown = run(PLAN, "--data", "karate", "--ranks", "4", "--machine", machine, *given, *more, "--json", self.out)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            with open(self.out) as f:
+                plan = json.load(f)
+            first, lines = plan["candidates"][0], shown.stdout.splitlines()
+            command = shlex.split(lines[-1])
+            self.assertCountEqual(command, ["train", "--data", "karate", *given, *plan["options"].split()])
+            trained = self.result_of(run(TRAIN, *command[1:], "--quiet", "--json", self.out, "--machine", machine))
+            self.assertEqual(trained["words_received"], first["predicted_words_received"])
+            self.assertEqual({trained.get(key) for key in kept}, {first.get(key) for key in kept})
+            ways = {(c.get("stages"), c.get("chunks"), c.get("placement")) for c in plan["candidates"]}
+            if given is stages:
+                self.assertEqual(ways, {(None,) * 3, *((s, k, None) for s in (2, 4) for k in (3, 5))})
+            elif given is batches:
+                self.assertEqual(ways, {(None, None, p) for p in ("any", "home", "column", "column_gather")})
+                self.assertIn("ms an epoch", lines[0])
+            else:
+                self.assertEqual(ways, {(2, 8, None)})
+                self.assertIn(" 2 stages, 8 chunks ", lines[1])
+        for why, *more in (("4 ranks are not 3 stages", *stages, "--stage-counts", "0,3"), ("cannot be cut into 4 stages", "--model", "gcn", "--stage-counts", "4"),
+                           ("--stage-counts is for --model gcn", "--model", "gat", "--stage-counts", "2"), ("half is not auto or a number", *stages, "--stage-counts", "half"),
+                           ("--stage-counts and --batch do not go", *batches, "--stage-counts", "2"), ("--stage-chunks is for stages", *stages, "--stage-chunks", "2"),
+                           ("--stage-counts 0 is the whole graph", *stages, "--stages", "2", "--stage-counts", "0"),
+                           ("without --stage-layers measured", *stages, "--stages", "2", "--stage-layers", "measured")):
+            self.check_refused(run(PLAN, "--data", "karate", "--ranks", "4", "--machine", machine, *more), 2, why)
 
     def test_what_plan_cannot_compare(self):
         machine = self.write("machine.json", {"kernels": {"latency": 1e-6}})

@@ -171,8 +171,7 @@ class Options(ProgramCase):
                                  ("--clip and --embedding do not go together", "--clip", "1", "--embedding", "4"),
                                  ("--optimizer sgd is not for --embedding", "--optimizer", "sgd", "--embedding", "4"),
                                  ("--patience is less than --evaluate-every", "--patience", "2", "--evaluate-every", "3"),
-                                 ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto"),
-                                 ("--policy auto and --stages do not go together", "--stages", "2", "--policy", "auto")):
+                                 ("--policy auto and --batch do not go together", "--batch", "8", "--policy", "auto")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")
             self.check_refused(done, 2, part)

@@ -54,6 +54,15 @@ class Stages(ProgramCase):
         self.assertEqual(self.train("gcn", "--stages", "2", "--history", "exact")["history_bytes"], {"max_rank": 0, "total": 0})
         self.assertEqual(self.train("gcnii", "--stages", "2", "--chunks", "3")["boundary_words"]["total"], 2 * 34 * 2 * 6)  # and H_0
 
+    def test_policies_are_compared_inside_a_stage(self):
+        chosen = self.train("gcn", "--stages", "2", "--ranks", "8", "--policy", "auto", "--chunks", "3")
+        k, = (k for k in chosen["candidates"] if k["chosen"])
+        self.assertEqual((k["policy"], k["mesh"]), (chosen["policy"], chosen["mesh"]))
+        self.assertEqual(k["predicted_words_received"]["max_rank"], chosen["words_received"]["max_rank"])
+        self.assertEqual((chosen["stages"], chosen["chunks"]), (2, 3))
+        every = self.train("gcn", "--stages", "2", "--ranks", "8", "--policy", "grid_2d", "--mesh", "auto")
+        self.assertEqual([k["mesh"] for k in every["candidates"]], [[4, 1, 1], [2, 2, 1], [1, 4, 1]])
+
     def test_every_option_has_its_effect(self):
         stages = ["--stages", "2", "--chunks", "4"]
         expected = self.train("resgcn", *stages, "--dropout", "0")["loss"]
@@ -123,7 +132,8 @@ class Stages(ProgramCase):
                                        (2, "--guard has nothing to compare with --history exact", *two, "--guard", "2", "--history", "exact"),
                                        (2, "--guard 7 compares nothing in 6 epochs", *two, "--guard", "7", "--epochs", "6"),
                                        (2, "--chunks 40 is more than the 34 vertices", *two, "--chunks", "40"),
-                                       (2, "--policy auto and --stages do not go together", *two, "--policy", "auto"),
+                                       (2, "--chunk-cut metis needs a --policy and a --mesh", *two, "--policy", "auto", "--chunk-cut", "metis"),
+                                       (2, "--memory needs a --policy and a mesh for --stages", *two, "--policy", "auto", "--memory", "1G"),
                                        (2, "--exchange-chunks and --stages do not go together", *two, "--exchange-chunks", "2"),
                                        (2, "--ranks-of-node and --stages do not go together", *two, "--ranks-of-node", "2"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):

@@ -19,6 +19,7 @@ namespace partita::nn {
 struct policy_search {
   std::vector<partita::policy> policies = {named_policies.begin(), named_policies.end()};
   bool every_mesh = false;                     ///< each mesh that a policy allows; otherwise its default_mesh
+  std::optional<mesh_shape> mesh = {};         ///< this one alone
   std::optional<std::size_t> most_bytes = {};  ///< that buffers of a rank may take, of who is chosen
   int threads = 1;                             ///< of each rank, with which it counts edges
   /// What is tried where the options leave it automatic and a mesh makes a difference; none: what moves
@@ -38,7 +39,10 @@ struct policy_candidate {
   bool chosen = false;
   row_exchange exchange = row_exchange::automatic;
   partita::stationary stationary = partita::stationary::automatic;
-  int chunks = 0;  ///< 0: automatic
+  int chunks = 0;        ///< 0: automatic
+  int stages = 0;        ///< of `mesh` each; 0: the whole graph over all ranks
+  int stage_chunks = 0;  ///< pipeline_options::chunks
+  sampling::placement placement = sampling::placement::automatic;  ///< of mini-batches
 };
 
 /// The policy that was chosen, and those that it was chosen from.
@@ -59,6 +63,8 @@ inline training_options options_of(const policy_candidate& k, training_options o
   options.exchange = k.exchange;
   options.stationary = k.stationary;
   options.exchange_chunks = k.chunks;
+  if (k.stages > 0) options.pipeline.stages = k.stages, options.pipeline.chunks = k.stage_chunks;
+  if (k.placement != sampling::placement::automatic) options.mini_batch.placement = k.placement;
   return options;
 }
 
@@ -120,8 +126,9 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
   const bool needs_lists = options.ranks_of_node > 1 || options.encoding != algebra::row_encoding::exact;
   std::vector<policy_candidate> all;
   for (const partita::policy& p : from.policies)
-    for (const mesh_shape shape :
-         from.every_mesh ? partition::meshes_of(p, ranks) : std::vector{default_mesh(p, ranks)}) {
+    for (const mesh_shape shape : from.mesh         ? std::vector{*from.mesh}
+                                  : from.every_mesh ? partition::meshes_of(p, ranks)
+                                                    : std::vector{default_mesh(p, ranks)}) {
       const policy_candidate plain{p,
                                    shape,
                                    partition::same_policy(p, shape, from.policies),

@@ -84,7 +84,7 @@ std::unique_ptr<trainer<T, Device>> unread_trainer(const mesh<Device>& m, graph:
 
 /// The seconds of a steady step: the second one, for which A X of a constant X is there.
 template <class T, class Device>
-void rehearse(trainer<T, Device>& set_up, const mesh<Device>& m, policy_cost& cost) {
+void rehearse(training<T, Device>& set_up, const mesh<Device>& m, policy_cost& cost) {
   const emulated::rehearsal rehearsal(m.world());
   (void)set_up.epoch(1);
   m.ledger().clear();
@@ -93,6 +93,23 @@ void rehearse(trainer<T, Device>& set_up, const mesh<Device>& m, policy_cost& co
     if (e.phase != "evaluation") found[1] += e.seconds;
   m.world().all_reduce(found, reduction::max);
   cost.seconds = found[0], cost.waiting = found[1];
+}
+
+/// The cost of the training that `set_up` makes, whose A has its entries on so many ranks.
+template <class T, class Device, class SetUp>
+policy_cost cost_of(const mesh<Device>& m, const io::dataset& data, int ranks_of_entries, SetUp set_up) {
+  memory::memory_meter& meter = *m.queue().meter();
+  meter.restart_peak();
+  const auto before = static_cast<global_index>(meter.current());
+  const std::unique_ptr<training<T, Device>> made = set_up();
+  const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
+  policy_cost cost;
+  if (emulated::measures_kernels(m.world())) detail::rehearse(*made, m, cost);
+  cost.words = summarize(m.world(), made->predicted().words);
+  cost.buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before);
+  cost.list_bytes = entries / ranks_of_entries *
+                    static_cast<global_index>(transfer::list_bytes<T>(!data.edge_weights.empty()));
+  return cost;
 }
 
 }  // namespace detail
@@ -123,19 +140,9 @@ template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, graph::edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
-  memory::memory_meter& meter = *m.queue().meter();
-  meter.restart_peak();
-  const auto before = static_cast<global_index>(meter.current());
-  const bool rehearses = emulated::measures_kernels(m.world());
-  const auto set_up = detail::unread_trainer<T>(m, edges, options, p, rehearses);
-  const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
-  policy_cost cost;
-  if (rehearses) detail::rehearse(*set_up, m, cost);
-  cost.words = summarize(m.world(), set_up->predicted().words);
-  cost.buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before);
-  cost.list_bytes = entries / m.shape().size(p.sparse.used()) *
-                    static_cast<global_index>(transfer::list_bytes<T>(!data.edge_weights.empty()));
-  return cost;
+  return detail::cost_of<T>(m, data, m.shape().size(p.sparse.used()), [&] {
+    return detail::unread_trainer<T>(m, edges, options, p, emulated::measures_kernels(m.world()));
+  });
 }
 /// As above for one policy.
 template <class T, class Device>
