@@ -72,11 +72,13 @@ void check_costs(const io::dataset& d, const nn::training_options& o, const poli
 TEST_CASE("counts say what every policy moves and holds") {
   nn::training_options o, balanced = o;
   balanced.blocks = graph::vertex_blocks::balanced;
+  nn::training_options moving = o;
+  moving.stationary = stationary::c;  // else repeated edges may decide what moves along col
   for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12}, [&](const policy& p, mesh_shape shape) {
     check_costs(directed_graph(), o, p, shape);
     check_costs(symmetric_graph(61), o, p, shape);
     check_costs(uneven_graph(61), balanced, p, shape);
-    check_costs(uneven_graph(61, true), o, p, shape);
+    check_costs(uneven_graph(61, true), moving, p, shape);
   });
 }
 
