@@ -81,6 +81,7 @@ class cases {
       const auto scales = static_cast<std::size_t>(std::clamp(static_cast<int>(std::log2(most)), 8, 17) - 6);
       // Small kernels are in every case; most of an epoch's time is in large ones.
       c.graph.vertices = global_index{1} << (7 + std::max(draw(scales), draw(scales)));
+      if (c.links) c.graph.vertices = std::max<global_index>(128, c.graph.vertices / 4);  // pairs have rows
     }
     if (c.model->reads_edge_types()) c.graph.relations = 2;
     if (c.model->reads_edge_vectors) c.graph.edge_features = 4;

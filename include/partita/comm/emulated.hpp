@@ -355,22 +355,4 @@ class rehearsal {
   std::shared_ptr<detail::rank_clock> clock_;
 };
 
-/// While it lives, what is rehearsed is done as well: for what later operations are planned by. Nothing on
-/// ranks that rehearse nothing. Every rank must have one.
-class rehearsal_pause {
- public:
-  explicit rehearsal_pause(const communicator& world) {
-    const auto* const ranks = dynamic_cast<const detail::emulated_transport*>(world.transport().get());
-    if (ranks != nullptr && ranks->clock()->rehearses) clock_ = ranks->clock();
-    if (clock_) clock_->rehearses = false;
-  }
-  rehearsal_pause(const rehearsal_pause&) = delete;
-  ~rehearsal_pause() {
-    if (clock_) clock_->rehearses = true;
-  }
-
- private:
-  std::shared_ptr<detail::rank_clock> clock_;
-};
-
 }  // namespace partita::emulated

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "partita/algebra/pair_loss.hpp"
-#include "partita/comm/emulated.hpp"
 #include "partita/graph/link_rows.hpp"
 #include "partita/sampling/negative_edges.hpp"
 #include "partita/train/link_scores.hpp"
@@ -164,7 +163,6 @@ class link_trainer final : public trainer<T, Device> {
   void add_gradients() override { decoder_.give_gradients(); }
 
   void draw(int number, const matrix& h) {
-    const emulated::rehearsal_pause pause(mesh_.world());
     const comm::phase_scope phase(mesh_.ledger(), "distribute");
     constexpr std::uint64_t stream = 0x6e000000u;
     const auto pairs =

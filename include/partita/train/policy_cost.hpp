@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/comm/emulated.hpp"
 #include "partita/graph/edge_counts.hpp"
 #include "partita/train/link_trainer.hpp"
 
