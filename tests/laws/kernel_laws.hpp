@@ -240,7 +240,8 @@ void loss() {
       [](auto& at, auto x, auto y, T* line) {
         const auto labels = at(some_labels(x.rows, x.cols));
         at.put(static_cast<T>(cross_entropy(at.queue, x, labels, T(0.25), y)), line);
-        at.put(static_cast<T>(count_correct(at.queue, x, labels)), line + 1);
+        at.put(static_cast<T>(count_correct(at.queue, x, std::array<const local_index*, 1>{labels})[0]),
+               line + 1);
       },
       [](auto x, auto y, T* line) {
         const auto labels = some_labels(x.rows, x.cols);
@@ -266,7 +267,7 @@ void nan_is_never_right(const partita::device_queue<Device>& q) {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const block<float> logits(4, 3, {none, 0, 0, 2, none, 1, 3, 2, none, 2, 2, 2});
   const std::vector<local_index> labels{0, 0, 0, 0};
-  CHECK(count_correct(q, at(logits), at(labels)) == 1);
+  CHECK(count_correct(q, at(logits), std::array<const local_index*, 1>{at(labels)})[0] == 1);
 }
 
 /// Shapes are refused before any memory is touched.

@@ -155,7 +155,8 @@ TEST_CASE_TEMPLATE("chunked kernels: sums over rows are sums of the chunks' sums
       matrix<T> gradient(at, rows, wide), expected(near, rows, wide);
       y.view(0, 0) =
           static_cast<T>(chunked::cross_entropy(at, b.read(), labels.data(), T(0.25), gradient.view));
-      y.view(0, 1) = static_cast<T>(chunked::count_correct(at, b.read(), labels.data()));
+      y.view(0, 1) = static_cast<T>(
+          chunked::count_correct(at, b.read(), std::array<const local_index*, 1>{labels.data()})[0]);
       cross_entropy(near, g.read(), labels.data(), T(0.25), expected.view);
       CHECK(difference(expected, gradient) == 0);
     });

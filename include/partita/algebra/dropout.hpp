@@ -30,4 +30,46 @@ void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout
   transform_indexed(x, y, mask.function<T>());
 }
 
+namespace algebra {
+
+namespace detail {
+
+/// f(x(i, j), dropout of y); `x`: the element of global row `first` and column 0.
+template <class F, class T>
+struct zipped_with_dropped {
+  struct in_row {
+    typename base::dropped<T>::in_row drop;
+    F f;
+    const T* x;
+    constexpr T operator()(global_index j, T y) const { return f(x[j], drop(j, y)); }
+  };
+
+  base::dropped<T> drop;
+  F f;
+  const T* x;
+  global_index first;
+  std::ptrdiff_t stride;
+
+  constexpr in_row row(global_index i) const { return {drop.row(i), f, x + (i - first) * stride}; }
+  constexpr T operator()(global_index i, global_index j, T y) const { return row(i)(j, y); }
+};
+
+}  // namespace detail
+
+/// y = f(x, dropout(y)) for each element: in one pass, unless passes go in chunks. Throws shape_error.
+template <class T, layout L, class Device, class F>
+void zip_dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout_mask& mask, F f) {
+  if (!local::runs_whole(x.mesh().queue())) {
+    partita::dropout(y, y, mask);
+    return zip(x, y, y, f);
+  }
+  detail::require_same_blocks("zip_dropout", x, y);
+  const matrix_view<const T> block = x.local();
+  transform_indexed(y, y,
+                    detail::zipped_with_dropped<F, T>{mask.function<T>(), f, block.data - x.col_range().begin,
+                                                      x.row_range().begin, block.row_stride});
+}
+
+}  // namespace algebra
+
 }  // namespace partita

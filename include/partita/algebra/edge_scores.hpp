@@ -205,7 +205,9 @@ class edge_scores {
                          replicated),
         scores_(a.mesh(), a.col_blocking(), columns(a, 2)),
         log_sums_(a.mesh(), partition::rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
-        all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {
+        all_log_sums_(gathers(a) ? dense<T, replicated, Device>(a.mesh(), a.row_blocking(), columns(a, 1))
+                                 : dense<T, replicated, Device>::view(a.mesh(), a.row_blocking(),
+                                                                      columns(a, 1), log_sums_.values())) {
     if (here_.size() == shape.heads) return;
     own_rows_.emplace(rows.own_rows());
     fill(log_sums_, T(0));  // what is not computed travels all the same
@@ -232,7 +234,8 @@ class edge_scores {
   }
   /// Enables coefficients of the transposed pattern, for the same scalars.
   void transpose() {
-    gather_log_sums_(log_sums_, all_log_sums_);  // (n, heads) on every rank
+    if (all_log_sums_.values().data() != log_sums_.values().data())
+      gather_log_sums_(log_sums_, all_log_sums_);  // (n, heads) on every rank
     if (own_rows_)
       keep_heads_here(std::as_const(all_log_sums_).local(),
                       view_of(all_log_sums_here_, 0, everyone().size()));  // (n, heads here)
@@ -271,6 +274,10 @@ class edge_scores {
   using coefficients = detail::edge_coefficients<T, Device, edge_scores>;
   friend coefficients;
 
+  /// Whether log_sums_ are not yet those of all vertices, in memory that passes go through.
+  static bool gathers(const sparse<T, dynamic_layout, Device>& a) {
+    return a.mesh().size() > 1 || !local::runs_whole(a.mesh().queue());
+  }
   blocking columns(const sparse<T, dynamic_layout, Device>& a, local_index each) const {
     return blocking::even(global_index{each} * shape_.heads, a.mesh().shape(), nesting::cols);
   }

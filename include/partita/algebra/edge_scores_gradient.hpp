@@ -75,20 +75,30 @@ class edge_scores_gradient {
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
     if (shape_.averaged) share_among_heads(d.data());
     const auto own_sources = static_cast<local_index>(own_sources_.size());
-    const matrix_view<T> dtarget = of_own(target_gradient_),
-                         dsource{source_gradient_.data(), own_sources, shape_.heads, shape_.heads},
-                         parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
+    const auto of_scores = [&](local_index row, local_index heads_before, local_index rows) {
+      return dscores.local().block(row, heads_before, rows, shape_.heads);
+    };
+    // One rank has the sums where they belong, unless passes go in chunks, of rows of their own.
+    const bool there = mesh_.size() == 1 && local::runs_whole(q);
+    const matrix_view<T> result = of_scores(0, 0, own_sources),
+                         targets = of_scores(0, shape_.heads, rows_.rows),
+                         dtarget = there ? targets : of_own(target_gradient_),
+                         parts = there ? result
+                                       : matrix_view<T>{source_parts_.data(), rows_.widths[0], shape_.heads,
+                                                        shape_.heads};
     for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
       backward(scores, number++, part, gradients, alpha.data(), parts, part.rows_of(dtarget));
-    if (mesh_.size() > 1)
+    if (mesh_.size() > 1) {
       mesh_.along(partition::every_axis)
           .reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
-    else
-      local::chunked::copy(q, parts, dsource);
-    local::chunked::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
-    local::chunked::copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
+      local::chunked::copy(
+          q, matrix_view<const T>{source_gradient_.data(), own_sources, shape_.heads, shape_.heads}, result);
+    } else if (!there) {
+      local::chunked::copy(q, parts, result);
+    }
+    if (!there) local::chunked::copy(q, dtarget, targets);
     if (const local_index others = own_sources - dtarget.rows; others > 0)
-      local::chunked::fill(q, T(0), dscores.local().block(dtarget.rows, shape_.heads, others, shape_.heads));
+      local::chunked::fill(q, T(0), of_scores(dtarget.rows, shape_.heads, others));
   }
 
   /// What this rank receives in one call, in closed form; the same without a plan.
@@ -124,11 +134,9 @@ class edge_scores_gradient {
                 T* gradients, T* alphas, matrix_view<T> dsource, matrix_view<T> dtarget) {
     const local_index heads = shape_.heads;
     // d before dropout from d after it
-    const auto before = [&](const local::csr_view<T>& pattern, local_index first,
-                            const local_index* global_columns, T* d) {
-      const detail::gradient_before_dropout<T> kept{
-          scores.mask().template function<T>(), own_.begin + part.first_row + first, heads, global_columns};
-      edge_apply(mesh_.queue(), pattern, heads, kept, d, d);
+    const auto before = [&](local_index first, const local_index* global_columns) {
+      return detail::gradient_before_dropout<T>{scores.mask().template function<T>(),
+                                                own_.begin + part.first_row + first, heads, global_columns};
     };
     local::chunked::edge_softmax_gradient_of_rows(
         mesh_.queue(), passes_, number, part.entries, heads, scores.slope(),

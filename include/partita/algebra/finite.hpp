@@ -28,4 +28,17 @@ bool is_finite(dense<T, L, Device>& x) {
                              [](std::span<const T> values) { return all_finite(values); });
 }
 
+/// The same of two blocks of one row, the second of which may be empty. A device may find large finite
+/// numbers not to be; it has one number read. Local; no communication.
+template <class T, class Device>
+bool are_finite(dense<T, replicated, Device>& x, dense<T, replicated, Device>& y) {
+  const auto& q = x.mesh().queue();
+  if constexpr (memory::enqueues<Device>)
+    if (local::runs_whole(q)) {
+      const matrix_view<const T> all = x.local();
+      return std::isfinite(dot(q, all, y.values().empty() ? all : matrix_view<const T>(y.local())));
+    }
+  return is_finite(x) && is_finite(y);
+}
+
 }  // namespace partita::algebra

@@ -3,6 +3,7 @@
 /// Losses and accuracy over the counted vertices.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -139,18 +140,29 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
   return loss;
 }
 
-/// The fraction of counted vertices whose first largest logit is that of their label; 0 when none is counted.
-/// Logits of which one is not a number are never right.
+/// For each set of labels the fraction of counted vertices whose first largest logit is that of their label;
+/// 0 when none is counted. Logits of which one is not a number are never right.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. Throws as
+/// Collective over the mesh. What travels: an all-reduce of an element for each set. Throws as
 /// vertex_labels::require_fit.
+template <class T, class Device, class... Labels>
+std::array<double, sizeof...(Labels)> accuracies(const dense<T, vertex_rows, Device>& logits,
+                                                 const Labels&... labels) {
+  (labels.require_fit(logits), ...);
+  auto right =
+      local::chunked::count_correct(logits.mesh().queue(), logits.local(), std::array{labels.data()...});
+  if (const auto& all = logits.mesh().whole(); all.size() > 1) all.all_reduce(std::span<global_index>(right));
+  std::array<double, sizeof...(Labels)> shares{};
+  for (std::size_t k = 0; const global_index counted : {labels.counted()...}) {
+    shares[k] = counted == 0 ? 0 : static_cast<double>(right[k]) / static_cast<double>(counted);
+    ++k;
+  }
+  return shares;
+}
+/// That of one set.
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
-  labels.require_fit(logits);
-  global_index right[] = {
-      local::chunked::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
-  if (const auto& all = logits.mesh().whole(); all.size() > 1) all.all_reduce(right);
-  return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
+  return accuracies(logits, labels)[0];
 }
 
 }  // namespace partita::algebra

@@ -70,12 +70,19 @@ void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, m
   by_rows(q, "rows: zip", row, reads(turned(a)), reads(turned(b)), writes(turned(y)));
 }
 
-/// Blocks of one row each are cut by columns.
+/// Blocks of one row each are cut by columns: f.from(first) is then f for those from the first one on, if f
+/// takes their numbers, which is for such blocks and devices other than the host only.
 template <class F, class T, class Device, class... Y>
 void update(const device_queue<Device>& q, F f, input_view<T> x, matrix_view<T> y, Y... more) {
   using detail::turned;
+  constexpr bool numbers = requires(const F& g) { g.from(local_index{}); };
   const auto block = [&](auto from, auto... to) { update(q, f, from, to...); };
-  const auto row = [&](auto from, auto... to) { block(turned(from), turned(to)...); };
+  const auto row = [&](local_index first, auto from, auto... to) {
+    if constexpr (numbers)
+      update(q, f.from(first), matrix_view<const T>(turned(from)), turned(to)...);
+    else
+      block(turned(from), turned(to)...);
+  };
   if (y.rows != 1) return by_rows(q, "rows: update", block, reads(x), updates(y), updates(more)...);
   by_rows(q, "rows: update", row, reads(turned(x)), updates(turned(y)), updates(turned(more))...);
 }

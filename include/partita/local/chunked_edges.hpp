@@ -134,6 +134,14 @@ inline constexpr bool fuses_rows = requires(const device_queue<Device>& q, const
   edge_softmax_gradient_of_rows(q, a, inverse, 1, T(0), x, x, x, T(0), d, dx, dx);
 };
 
+/// Whether that pass can change the gradients by a function first.
+template <class T, class Device, class F>
+inline constexpr bool changes_rows = requires(const device_queue<Device>& q, const csr_view<T>& a,
+                                              csr_inverse_view inverse, matrix_view<const T> x, T* d,
+                                              matrix_view<T> dx, F first) {
+  edge_softmax_gradient_of_rows(q, a, inverse, 1, T(0), x, x, x, T(0), d, dx, dx, first);
+};
+
 /// What edge_softmax_gradient_of_rows works with: row_dots (rows of a x heads) and alpha (entries x heads)
 /// may have any values.
 template <class T>
@@ -143,8 +151,8 @@ struct row_gradient_memory {
 };
 
 /// The kernel edge_softmax_gradient_of_rows, in which edges is consumed, and dtarget always overwritten.
-/// before(pattern, first row, names of its columns, values of its edges) is called first for all rows, if
-/// `changes`, to change these values. Where the device has no such kernel, or passes go in chunks, the
+/// If `changes`, before(first row, names of its columns) is a function for edge_apply that changes the values
+/// of edges first. Where the device has no such kernel, or passes go in chunks, the
 /// softmax and the rows' sums of alpha d are computed in one pass, what needs these in another.
 template <class T, class Device, class Before>
 void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<Device>& passes,
@@ -158,17 +166,26 @@ void edge_softmax_gradient_of_rows(const device_queue<Device>& q, entry_passes<D
       return passes(
           q, number, a, {.what = "edge softmax gradient of rows"},
           [&](const edge_chunk<T>&, matrix_view<const T>, matrix_view<const T>, matrix_view<T>, T*) {
-            if (changes) before(a, local_index{0}, static_cast<const local_index*>(nullptr), edges);
             if (beta != T(0)) fill(q, T(0), dtarget);  // whose rows are in this part only
-            edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
-                                          log_sum, beta, edges, dsource, dtarget);
+            const auto with = [&](const auto&... first) {
+              edge_softmax_gradient_of_rows(q, a, passes.inverse(q, number, a), heads, slope, source, target,
+                                            log_sum, beta, edges, dsource, dtarget, first...);
+            };
+            if (!changes) return with();
+            const auto first = before(local_index{0}, static_cast<const local_index*>(nullptr));
+            if constexpr (changes_rows<T, Device, decltype(first)>) {
+              with(first);
+            } else {
+              edge_apply(q, a, heads, first, edges, edges);
+              with();
+            }
           },
           gathers(source), reads(target), adds(dsource, beta), consumes_entries(edges, heads));
   passes(
       q, number, a, {.global_columns = changes, .what = "edge softmax of rows"},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<const T> sums,
           matrix_view<T> dots, T* d, T* alpha) {
-        if (changes) before(c.pattern, c.first_row, c.global_columns, d);
+        if (changes) edge_apply(q, c.pattern, heads, before(c.first_row, c.global_columns), d, d);
         edge_softmax(q, c.pattern, heads, slope, s, t, sums, alpha);
         edge_row_dot(q, c, heads, alpha, d, dots);
       },

@@ -3,6 +3,8 @@
 /// Kernels that sum dense operands with what they do to these, by the kernels' names (see pass.hpp): in
 /// chunks, sums over rows are sums of the chunks' sums. Results with a number per column should be near.
 
+#include <array>
+#include <tuple>
 #include <type_traits>
 
 #include "partita/base/function.hpp"
@@ -85,12 +87,20 @@ double cross_entropy(const device_queue<Device>& q, input_view<T> logits, const 
   return loss;
 }
 
-template <class T, class Device>
-global_index count_correct(const device_queue<Device>& q, matrix_view<T> logits, const local_index* labels) {
-  global_index correct = 0;
-  by_rows(
-      q, "rows: count", [&](auto z, auto of_rows) { correct += count_correct(q, z, of_rows.data); },
-      reads(logits), reads(one_per_row(labels, logits.rows)));
+template <class T, class Device, std::size_t Sets>
+std::array<global_index, Sets> count_correct(const device_queue<Device>& q, matrix_view<T> logits,
+                                             const std::array<const local_index*, Sets>& labels) {
+  std::array<global_index, Sets> correct{};
+  const auto read = [&](const auto&... sets) {
+    by_rows(
+        q, "rows: count",
+        [&](auto z, auto... of_rows) {
+          const auto found = count_correct(q, z, std::array{of_rows.data...});
+          for (std::size_t k = 0; k < Sets; ++k) correct[k] += found[k];
+        },
+        reads(logits), reads(one_per_row(sets, logits.rows))...);
+  };
+  std::apply(read, labels);
   return correct;
 }
 

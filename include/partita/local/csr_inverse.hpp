@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "partita/local/view.hpp"
@@ -59,5 +60,20 @@ struct csr_inverse {
 template <class Device>
 using csr_inverses =
     std::map<std::tuple<const local_index*, const local_index*, std::size_t>, csr_inverse<Device>>;
+
+/// The pattern that a plan's pass goes through, for kernels that keep what they make of it with the plan: a
+/// resource of queues that are not the host's.
+struct running_pass {
+  struct pattern {
+    const local_index *offsets = nullptr, *inverse_offsets = nullptr;  ///< of its rows, and of its inverse's
+    std::size_t number = 0;
+    std::shared_ptr<void>* kept = nullptr;  ///< null outside of passes
+  };
+
+  template <class Device>
+  explicit running_pass(const device_queue<Device>&) {}
+
+  pattern now;
+};
 
 }  // namespace partita::local

@@ -121,7 +121,16 @@ class entry_passes {
     };
     const entry_pass<Device> pass = pass_of<X...>(number, a, with);
     if (auto* const runner = runner_of(q)) return runner->by_entries(q, plans_, pass, operands, kernel);
-    kernel({.operands = operands.data(), .entries = pass.a});
+    if constexpr (!memory::enqueues<Device>) {
+      kernel({.operands = operands.data(), .entries = pass.a});
+    } else {
+      struct in_pass {
+        running_pass::pattern &now, before = now;
+        ~in_pass() { now = before; }
+      } in{q.template resource<running_pass>().now};
+      in.now = {a.offsets, nullptr, number, &kept_};
+      kernel({.operands = operands.data(), .entries = pass.a});
+    }
   }
 
   /// The inverse of a, made when first asked for: for calls in which nothing is far.
@@ -129,9 +138,11 @@ class entry_passes {
   const csr_inverse<Device>& inverse(const device_queue<Device>& q, std::size_t number,
                                      const csr_view<T>& a) {
     const auto key = std::tuple(a.offsets, a.columns, number);
-    const auto found = inverses_->find(key);
-    return found != inverses_->end() ? found->second
-                                     : inverses_->try_emplace(key, inverse_of(q, a)).first->second;
+    auto found = inverses_->find(key);
+    if (found == inverses_->end()) found = inverses_->try_emplace(key, inverse_of(q, a)).first;
+    if constexpr (memory::enqueues<Device>)
+      q.template resource<running_pass>().now.inverse_offsets = found->second.offsets.data();
+    return found->second;
   }
   /// Makes the inverse of a where passes will ask for it.
   template <class T>
@@ -168,7 +179,7 @@ class entry_passes {
     return p;
   }
 
-  std::shared_ptr<void> plans_;
+  std::shared_ptr<void> plans_, kept_;
   std::shared_ptr<csr_inverses<Device>> inverses_ = std::make_shared<csr_inverses<Device>>();
 };
 

@@ -146,6 +146,14 @@ inline constexpr bool multiplies_any_rows = false;
 
 namespace memory {
 
+/// Whether kernels of this device are enqueued: each is a launch, and reading a number waits for all of them.
+template <class Device>
+inline constexpr bool enqueues = true;
+
+}  // namespace memory
+
+namespace memory {
+
 /// What a queue finds whose sums have the same bits however their terms are dealt to ranks (see
 /// partita::reproducible): the queue that it was made of.
 template <class Device>

@@ -133,6 +133,8 @@ inline constexpr bool local::multiplies_bfloat16<host> = true;
 template <>
 inline constexpr bool local::multiplies_factors<host> = true;
 template <>
+inline constexpr bool memory::enqueues<host> = false;
+template <>
 inline constexpr bool local::multiplies_any_rows<host> = true;
 
 /// The threads and memory of one rank on the host. Value handle: copies share the memory meter.

@@ -46,6 +46,22 @@ struct dropped_elu {
   constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
 };
 
+/// The same of x + b(0, j).
+template <class T>
+struct dropped_elu_of_sum {
+  struct in_row {
+    typename dropped_elu<T>::in_row elu;
+    const T* bias;
+    constexpr T operator()(global_index j, T x) const { return elu(j, x + bias[j]); }
+  };
+
+  dropped_elu<T> elu;
+  const T* bias;
+
+  constexpr in_row row(global_index i) const { return {elu.row(i), bias}; }
+  constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
+};
+
 /// d exp(x), x <= 0, from out = (exp(x) - 1) / keep.
 template <class T>
 struct elu_gradient {
@@ -76,10 +92,15 @@ struct elu {
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
     transform_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
   }
+  /// h = the same of h + b, in one pass; b is 1 x f on every rank.
+  template <class T, layout L, class Device>
+  static void forward(dense<T, L, Device>& h, const dense<T, replicated, Device>& b,
+                      const dropout_mask& mask) {
+    transform_indexed(h, h, detail::dropped_elu_of_sum<T>{{mask.function<T>()}, b.local().data});
+  }
   template <class T, layout L, class Device>
   static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
-    partita::dropout(dh, dh, mask);
-    zip(h, dh, dh, detail::elu_gradient<T>{static_cast<T>(1 - mask.probability)});
+    algebra::zip_dropout(h, dh, mask, detail::elu_gradient<T>{static_cast<T>(1 - mask.probability)});
   }
 };
 
@@ -135,7 +156,8 @@ class in_place_layer {
   virtual void forward(matrix& h, const pass& p) = 0;
   /// dh from d loss / d output to d loss / d input; h is the output of the last forward.
   virtual void backward(const matrix& h, matrix& dh) = 0;
-  /// The pass of a preceding layer that can have this one fused, where it is a dropout, maybe of max(h, 0).
+  /// The pass of a preceding layer that can have this one fused, where it is a dropout, maybe of max(h, 0) or
+  /// elu(h).
   virtual std::optional<pass> fused_into(const pass& p) const = 0;
   /// Records the pass for backward; forward was fused into the preceding layer.
   virtual void skip(const pass& p) = 0;
@@ -160,6 +182,11 @@ class activation_layer final : public in_place_layer<T, Device> {
   std::optional<pass> fused_into(const pass& p) const override {
     if constexpr (std::is_same_v<Activation, relu> || std::is_same_v<Activation, identity>)
       return p.fusing(std::is_same_v<Activation, relu>, mask_of(p));
+    if constexpr (std::is_same_v<Activation, elu>) {
+      pass fusing = p.fusing(false, mask_of(p));
+      fusing.elu = true;
+      return fusing;
+    }
     return {};
   }
   void skip(const pass& p) override { mask_ = mask_of(p); }

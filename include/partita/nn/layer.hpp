@@ -20,6 +20,9 @@ struct pass {
   /// What epilogue_of fuses into the layer: Z = max(Z, 0), and a dropout behind.
   bool relu = false;
   dropout_mask drop = {};
+  /// What a layer may fuse that sets `fused`: Z = dropout(elu(Z)), with the mask in `drop`. epilogue_of has
+  /// nothing fused then.
+  bool elu = false;
   /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
   const global_index* vertices = nullptr;
   /// Whether epilogue_of was called: what was to be fused then is.
@@ -27,13 +30,14 @@ struct pass {
 
   /// The same pass, with what is fused into it, or nothing.
   pass fusing(bool relu_behind, const dropout_mask& drop_behind) const {
-    return {training, epoch, relu_behind, drop_behind, vertices};
+    return {training, epoch, relu_behind, drop_behind, false, vertices};
   }
   pass alone() const { return fusing(false, {}); }
   /// The epilogue of the last product of a layer, by which Z is computed: a layer that calls it has ReLU and
   /// dropout behind it fused.
   template <class T, class Device>
   epilogue<T, Device> epilogue_of(const dense<T, replicated, Device>* bias, T beta = 0) const {
+    if (elu) return {beta, bias, false, {}};
     fused = true;
     return {beta, bias, relu, drop};
   }
@@ -60,10 +64,12 @@ class layer {
   /// z = f(h). z must not alias h; its previous contents are undefined.
   virtual void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) = 0;
   /// The gradients of the parameters, as this rank's contributions, and dh = d loss / d h unless null, from
-  /// dz = d loss / d z and the h of the last forward. Parameter gradients are zeroed before the call; a layer
-  /// may write or accumulate. The previous contents of dh are undefined. For sums over rows use the local
-  /// weight_gradient_part and column_sums_part.
+  /// dz = d loss / d z and the h of the last forward. Parameter gradients are zeroed before the call, unless
+  /// the layer writes_gradients; a layer may write or accumulate. The previous contents of dh are undefined.
+  /// For sums over rows use the local weight_gradient_part and column_sums_part.
   virtual void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
+  /// Whether backward writes every element of the gradients of all of its parameters.
+  virtual bool writes_gradients() const { return false; }
   /// Columns of Z.
   virtual global_index width() const = 0;
   /// Frees what only backward reads, where forward will be called before backward is.

@@ -28,6 +28,7 @@ class linear final : public layer<T, Device> {
     algebra::gemm_relu_backward(dz, weight_.value(), h, dy);  // (n, in)
   }
 
+  bool writes_gradients() const override { return true; }
   global_index width() const override { return weight_.shape().cols; }
 
  private:

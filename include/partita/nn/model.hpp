@@ -26,9 +26,8 @@ class model {
     return logits_;
   }
   /// The gradient of every parameter, summed over the ranks, from that of the logits; in a sequence those of
-  /// a layer travel while the layers before it go backward. Zeroes the gradients first. In input_gradient,
-  /// unless null, that of x, for layers constructed under model_options::learned_input. Throws error before
-  /// the first forward.
+  /// a layer travel while the layers before it go backward. In input_gradient, unless null, that of x, for
+  /// layers constructed under model_options::learned_input. Throws error before the first forward.
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
   /// The input of the last layer with parameters in the last forward, A^K X in sgc (n x w); null where that
@@ -60,7 +59,7 @@ class model {
 template <class T, class Device>
 void model<T, Device>::backward(const matrix& logits_gradient, matrix* input_gradient) {
   if (!x_) throw error("backward needs a forward pass of this model before it");
-  fill(parameters_->gradients(), 0);
+  if (parameters_->mesh().size() > 1 || !net_->writes_gradients()) fill(parameters_->gradients(), 0);
   if (auto* const sequence = dynamic_cast<sequential<T, Device>*>(net_.get()))
     sequence->backward(*x_, logits_gradient, input_gradient,
                        [&](std::size_t first) { parameters_->start_sums(first); });

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "partita/algebra/vectors.hpp"
 #include "partita/base/function.hpp"
@@ -85,25 +86,57 @@ struct adam_step {
   }
 };
 
+/// One step for the elements before a number, another from it on.
+template <class Step>
+struct two_steps {
+  Step before, behind;
+  local_index second;
+
+  constexpr two_steps from(local_index first) const { return {before, behind, second - first}; }
+  template <class T, class... State>
+  constexpr void operator()(local_index j, T g, State&... states) const {
+    if (j < second)
+      before(g, states...);
+    else
+      behind(g, states...);
+  }
+};
+
 /// One pass, step(decay)(gradient, value, elements of the states ...), over each run of parameters with the
-/// same weight decay. States are placed like set.values().
+/// same weight decay; on a device, where passes are short, over two at once. States are placed like
+/// set.values().
 template <class T, class Device, class Step, class... State>
 void update(parameters<T, Device>& set, Step step, State&... states) {
   const auto size_of = [](const parameter<T, Device>& p) {
     return static_cast<std::size_t>(p.shape().rows * p.shape().cols);
   };
-  std::size_t begin = 0;
-  for (auto p = set.list().begin(); p != set.list().end();) {
-    const double decay = p->decay();
-    std::size_t count = 0;
-    for (; p != set.list().end() && p->decay() == decay; ++p) count += size_of(*p);
+  const auto end = set.list().end();
+  std::size_t begin = 0, count = 0;
+  const auto apply = [&](const auto& f) {
     const auto part = [&](dense<T, replicated, Device>& m) {
       return dense<T, replicated, Device>::view(set.mesh(), replicated, {1, static_cast<global_index>(count)},
                                                 m.values().subspan(begin, count));
     };
-    [&](auto gradient, auto... views) { algebra::update(gradient, step(static_cast<T>(decay)), views...); }(
+    [&](auto gradient, auto... views) { algebra::update(gradient, f, views...); }(
         part(set.gradients()), part(set.values()), part(states)...);
     begin += count;
+  };
+  auto p = set.list().begin();
+  const auto step_of_run = [&] {
+    const double decay = p->decay();
+    for (; p != end && p->decay() == decay; ++p) count += size_of(*p);
+    return step(static_cast<T>(decay));
+  };
+  while (p != end) {
+    count = 0;
+    const auto first = step_of_run();
+    if constexpr (memory::enqueues<Device>)
+      if (p != end) {
+        const auto second = static_cast<local_index>(count);
+        apply(two_steps<std::remove_const_t<decltype(first)>>{first, step_of_run(), second});
+        continue;
+      }
+    apply(first);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 /// A sequence of layers.
 
+#include <algorithm>
 #include <concepts>
 #include <string>
 #include <vector>
@@ -145,6 +146,11 @@ class sequential final : public layer<T, Device> {
     if (recomputes()) forget();
   }
 
+  bool writes_gradients() const override {
+    return std::ranges::all_of(steps_, [](const step& s) {
+      return s.first_parameter == s.end_parameter || s.work->writes_gradients();
+    });
+  }
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
   /// The input of the last layer with parameters; null where that is the first layer.
   const matrix* hidden() const override {

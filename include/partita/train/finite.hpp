@@ -21,12 +21,12 @@ namespace partita::nn::detail {
 /// an embedding in the gradients of the layer that reads it. Local.
 template <class T, class Device>
 std::string not_finite_in(parameters<T, Device>& set, nn::optimizer<T, Device>& optimizer) {
-  if (algebra::is_finite(set.values()) && algebra::is_finite(optimizer.state_of(set).second_moment))
-    return {};
+  if (algebra::are_finite(set.values(), optimizer.state_of(set).second_moment)) return {};
   for (auto& p : set.list())
     if (!algebra::is_finite(p.gradient())) return "the gradient of " + p.name();
   for (auto& p : set.list())
     if (!algebra::is_finite(p.value())) return "the parameter " + p.name();
+  if (algebra::is_finite(optimizer.state_of(set).second_moment)) return {};
   return "the optimiser's mean of squared gradients";
 }
 

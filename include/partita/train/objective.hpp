@@ -106,10 +106,16 @@ class objective {
                              : algebra::score_values(logits, *targets_[index(part)]).r_squared;
     return counted(part) == 0 ? detail::no_score : found;
   }
-  /// The scores of training, validation and test set.
+  /// The scores of training, validation and test set. What travels: of classes an all-reduce of three
+  /// elements, of others see score.
   std::array<double, 3> split_scores(const matrix& logits) {
     using enum io::split_part;
-    return {score(logits, train), score(logits, validation), score(logits, test)};
+    if (task_ != io::task::classes)
+      return {score(logits, train), score(logits, validation), score(logits, test)};
+    std::array<double, 3> found = algebra::accuracies(logits, *labels_[0], *labels_[1], *labels_[2]);
+    for (const io::split_part part : {train, validation, test})
+      if (counted(part) == 0) found[index(part)] = detail::no_score;
+    return found;
   }
   /// All scores of the task over the three parts of the split. What travels: see counts, algebra::confusion,
   /// area_under_roc and score_values.

@@ -127,10 +127,7 @@ class training {
   }
   double seconds() const { return mesh_.ledger().seconds(); }
   /// Seconds until what has been called is done.
-  double seconds_since(double begin) {
-    mesh_.queue().synchronize();
-    return seconds() - begin;
-  }
+  double seconds_since(double begin) { return mesh_.queue().synchronize(), seconds() - begin; }
 
   mesh<Device> mesh_;
   std::string name_;
@@ -305,10 +302,13 @@ epoch_report training<T, Device>::epoch(int number) {
   embedding_optimizer_.set_rate(rate_.now());
   epoch_report report{.epoch = number};
   report.set_scores({detail::no_score, detail::no_score, detail::no_score});
-  const double begin = seconds();
-  const double aside = train_epoch(report), mine = seconds_since(begin) - aside;
+  const double begin = seconds(), aside = train_epoch(report);
+  double mine = seconds() - begin - aside;
+  const std::string not_finite = detail::not_finite_in(parameters(), optimizer_);  // waits for a device
+  if constexpr (memory::enqueues<Device>)
+    mine = (far_of(mesh_.queue()) == nullptr ? seconds() - begin : seconds_since(begin)) - aside;
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
-  detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
+  detail::report_step(mesh_.world(), mine, not_finite, report);
   share(report, mine);
   if (number % options_.evaluate_every == 0 || number == options_.epochs)
     report.set_scores(split_scores(number));

@@ -14,9 +14,9 @@ namespace partita::transfer {
 /// columns the rank owns).
 ///
 /// Ranks that share a row of A hold disjoint edges of it; when the columns of the dot products are
-/// partitioned too, several ranks contribute to one value. Collective over the mesh: constructor and call.
-/// What travels: each contribution once, to the owner of the target; nothing for heads of which a rank owns
-/// no columns.
+/// partitioned too, several ranks contribute to one value. On one rank whose tiles have the edges in that
+/// order nothing moves. Collective over the mesh: constructor and call. What travels: each contribution once,
+/// to the owner of the target; nothing for heads of which a rank owns no columns.
 template <class T, class Device>
 class edge_redistribution {
  public:
@@ -25,18 +25,20 @@ class edge_redistribution {
                       const blocking& features, local_index heads, axis_set slices)
       : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
+    if (group_size() == 1) return;
     list_runs(a);
-    if (sources_.size() == 1) return;
     outgoing_ = buffer<T, Device>(mesh_.queue(), comm::total_of(send_counts_));
     incoming_ = buffer<T, Device>(mesh_.queue(), comm::total_of(recv_counts_));
   }
 
-  /// own (in-edges x heads) from the values on this rank's tiles (entries x its heads).
-  void operator()(std::span<const T> on_tiles, std::span<T> at_targets) {
+  /// own (in-edges x heads) from the values on this rank's tiles (entries x its heads): `on_tiles` where they
+  /// are the same array (see in_place), and else `at_targets`, which is overwritten.
+  std::span<T> operator()(std::span<T> on_tiles, std::span<T> at_targets) {
+    if (in_place()) return on_tiles;
     const auto& q = mesh_.queue();
     const T* values = on_tiles.data();
     T* const own = at_targets.data();
-    if (sources_.size() > 1) {
+    if (group_size() > 1) {
       const local_index heads = heads_at(me());
       for (const sent_run& r : sent_)
         local::chunked::copy(q, edges(values, r.from, r.count, heads),
@@ -57,7 +59,11 @@ class edge_redistribution {
                             .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_at(s)));
       values += recv_counts_[static_cast<std::size_t>(s)];
     }
+    return at_targets;
   }
+
+  /// Whether this rank's tiles have the values as its own in-edges need them.
+  bool in_place() const { return sources_.empty(); }
 
   /// What this rank receives in one call, in closed form.
   traffic predicted() const { return transfer::received_rows(recv_counts_, 1, me()); }
@@ -99,6 +105,7 @@ class edge_redistribution {
     std::shared_ptr<const edge_list> edges;
   };
 
+  int group_size() const { return mesh_.shape().size(group_); }
   int me() const { return partition::rank_in_group(mesh_.shape(), group_, mesh_.at()); }
   coordinates at(int q) const { return partition::group_member(mesh_.shape(), group_, mesh_.at(), q); }
   local_index heads_at(int q) const {
@@ -133,10 +140,14 @@ class edge_redistribution {
       const auto [rank, tile] = tile_of(a, columns[e]);
       by_tile[rank * tiles + tile].push_back(e);
     }
+    bool in_order = group_size() == 1;
+    for (std::size_t next = 0; const auto& tile : by_tile)
+      for (const std::size_t e : tile) in_order = in_order && e == next++;
+    if (in_order) return;
     std::vector<std::shared_ptr<const edge_list>> lists;
     for (std::size_t rank = 0; rank < ranks; ++rank)
       lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
-    for (int q = 0; q < shape.size(group_); ++q) {
+    for (int q = 0; q < group_size(); ++q) {
       const interval heads =
           partita::local::heads_of(features.block(slices, at(q)), features.size() / heads_);
       sources_.push_back(
@@ -170,7 +181,7 @@ class edge_redistribution {
     const local::entry_lists entries = block.entries(mesh_.queue());
     const auto row = [&](global_index v) { return static_cast<std::size_t>(v - a.row_range().begin); };
     std::size_t all = 0;
-    for (int q = 0; q < mesh_.shape().size(group_); ++q) {
+    for (int q = 0; q < group_size(); ++q) {
       const std::size_t before = all;
       const interval targets = a.row_blocking().block(vertex_rows.rows, at(q));
       for (std::size_t t = 0; t < block.count(); ++t) {

@@ -73,11 +73,12 @@ class tiled_attention final : public attention_way<T, Device> {
     } else {
       multiply_backward(x, dy, dx);
     }
+    std::span<T> gradient = own_gradient_.span();
     if (by_edges_)
-      by_edges_->to_targets(alpha_.values(), own_gradient_.span());
+      gradient = by_edges_->to_targets(alpha_.values(), gradient);
     else
-      (*by_rows_)(dy, x, own_gradient_.span());
-    scores_gradient_(scores_, own_gradient_.span(), transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
+      (*by_rows_)(dy, x, gradient);
+    scores_gradient_(scores_, gradient, transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
   }
 
   coefficient_gradient form() const override {

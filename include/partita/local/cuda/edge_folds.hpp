@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "partita/local/cuda/edge_weights.hpp"
 #include "partita/local/cuda/row_fold.hpp"
@@ -153,15 +154,31 @@ struct softmax_terms {
   }
 };
 
-/// row_dot(i, h) = sum_e alpha(e, h) edges[e, h] with the softmax values alpha, accumulated in double.
-template <class T>
-struct softmax_row_dots : summing_heads<double>, softmax_terms<T> {
-  using typename softmax_terms<T>::row_terms, typename softmax_terms<T>::term;
+/// Leaves gradients as they are.
+struct unchanged {};
 
+/// row_dot(i, h) = sum_e alpha(e, h) edges[e, h] with the softmax values alpha, accumulated in double, and
+/// edges[e, h] = first(i, column, h, edges[e, h]) before.
+template <class T, class First = unchanged>
+struct softmax_row_dots : summing_heads<double>, softmax_terms<T> {
+  using typename softmax_terms<T>::term;
+  struct row_terms : softmax_terms<T>::row_terms {
+    local_index row;
+  };
+
+  First first;
   matrix_view<T> row_dot;
 
-  __device__ void add(double& total, const term& next, const row_terms& of_row, local_index) const {
-    total += double{this->value(next, of_row)} * next.gradient;
+  __device__ row_terms in_row(local_index row, local_index h) const {
+    return {softmax_terms<T>::in_row(row, h), row};
+  }
+  __device__ void add(double& total, const term& next, const row_terms& of_row, local_index h) const {
+    T gradient = next.gradient;
+    if constexpr (!std::is_same_v<First, unchanged>) {
+      gradient = first(of_row.row, this->scores.columns[next.entry], h, gradient);
+      this->edges[edge_at(next.entry, this->scores.heads, h)] = gradient;
+    }
+    total += double{this->value(next, of_row)} * gradient;
   }
   constexpr void store(double total, local_index row, local_index h) const {
     row_dot(row, h) = static_cast<T>(total);

@@ -113,21 +113,22 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<
              source_gradient<T>{{}, edges, inverse.entry_numbers, heads, beta, dsource});
 }
 
-/// As on_host::edge_softmax_gradient_of_rows.
-template <class T>
+/// As on_host::edge_softmax_gradient_of_rows; `first`, if it is given, is what edge_apply changes the
+/// gradients by before.
+template <class T, class First = unchanged>
 void edge_softmax_gradient_of_rows(const device_queue<cuda_device>& q, local::input_csr<T> a,
                                    const local::csr_inverse_view& inverse, local_index heads,
                                    local::scalar<T> slope, local::input_view<T> source,
                                    local::input_view<T> target, local::input_view<T> log_sum,
                                    local::scalar<T> beta, local::scalar<T>* edges, matrix_view<T> dsource,
-                                   matrix_view<T> dtarget) {
+                                   matrix_view<T> dtarget, const First& first = {}) {
   constexpr const char* name = "edge_softmax_gradient_of_rows";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
   local::require_row_values(name, a, heads, "log_sum", log_sum);
   auto& bytes = q.resource<edge_detail::row_dot_memory>().bytes;
   bytes.grow(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads) * sizeof(T));
   const matrix_view<T> dots{reinterpret_cast<T*>(bytes.data()), a.rows, heads, heads};
-  fold_heads(q, rows_of(a), heads, softmax_row_dots<T>{{}, {scores, log_sum, edges}, dots});
+  fold_heads(q, rows_of(a), heads, softmax_row_dots<T, First>{{}, {scores, log_sum, edges}, first, dots});
   edge_softmax_gradient<T>(q, a, inverse, heads, slope, source, target, log_sum, dots, beta, edges, dsource,
                            dtarget);
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "partita/local/cuda/assign.hpp"
@@ -67,7 +68,10 @@ struct updated {
  private:
   template <std::size_t... I>
   constexpr void all(local_index i, local_index j, std::index_sequence<I...>) const {
-    f(x(i, j), y[I](i, j)...);
+    if constexpr (std::is_invocable_v<const F&, local_index, T, decltype(y[I](i, j))...>)
+      f(j, x(i, j), y[I](i, j)...);
+    else
+      f(x(i, j), y[I](i, j)...);
   }
 };
 

@@ -3,6 +3,7 @@
 /// Cross entropy with gradient, and prediction counts.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -89,19 +90,27 @@ struct row_losses {
 };
 
 /// How many of rows w, w + warps, ... of warp w have their first largest logit at their label, and numbers
-/// alone.
-template <class T>
+/// alone: of each set of labels.
+template <class T, std::size_t Sets>
 struct rows_correct {
   matrix_view<const T> logits;
-  const local_index* labels;
+  std::array<const local_index*, Sets> labels;
   std::int64_t warps;
-  std::int64_t* correct;
+  std::int64_t* correct;  ///< warps x sets
 
   __device__ void operator()(std::uint32_t warp, int lane) const {
+    for (std::size_t set = 0; set < Sets; ++set) {
+      const std::int64_t found = of_set(labels[set], warp, lane);
+      if (lane == 0) correct[warp * Sets + set] = found;
+    }
+  }
+
+ private:
+  __device__ std::int64_t of_set(const local_index* of_rows, std::uint32_t warp, int lane) const {
     std::int64_t total = 0;
     for (std::int64_t row = warp; row < logits.rows; row += warps) {
       const auto i = static_cast<local_index>(row);
-      const local_index label = labels[i];
+      const local_index label = of_rows[i];
       if (label < 0 || label >= logits.cols) continue;
       const T* const x = logits.row_data(i);
       bool is_right = true;
@@ -109,7 +118,7 @@ struct rows_correct {
         is_right = is_right && (j < label ? x[j] < x[label] : x[j] <= x[label]);
       total += __all_sync(0xffffffffu, is_right) != 0 ? 1 : 0;
     }
-    if (lane == 0) correct[warp] = total;
+    return total;
   }
 };
 
@@ -134,15 +143,16 @@ double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> lo
 }
 
 /// As on_host::count_correct. Synchronises.
-template <class T>
-global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> logits,
-                           const local_index* labels) {
+template <class T, std::size_t Sets>
+std::array<global_index, Sets> count_correct(const device_queue<cuda_device>& q, matrix_view<T> logits,
+                                             const std::array<const local_index*, Sets>& labels) {
   using value = std::remove_const_t<T>;
-  if (logits.rows == 0) return 0;
-  const std::int64_t warps = warps_of_rows(logits.rows);
-  return sum_of_parts<std::int64_t>(q, warps, [&](std::int64_t* correct) {
-    launch_warps(q, warps, rows_correct<value>{logits, labels, warps, correct});
-  });
+  if (logits.rows == 0) return {};
+  const std::int64_t warps = warps_of_rows(logits.rows), count = warps * static_cast<std::int64_t>(Sets);
+  std::int64_t* const correct = scratch<std::int64_t>(q, static_cast<std::size_t>(count) + Sets);
+  launch_warps(q, warps, rows_correct<value, Sets>{logits, labels, warps, correct});
+  add_up(q, correct, warps, Sets, correct + count);
+  return read(q, reinterpret_cast<const std::array<global_index, Sets>*>(correct + count));
 }
 
 }  // namespace partita::on_cuda

@@ -17,22 +17,30 @@ __device__ V over_lanes(V value, const F& joined) {
   return value;
 }
 
+/// The sum of what the threads of a block have, added pairwise: in thread 0, nothing in others.
+template <class Sum>
+__device__ Sum over_block(const Sum& mine) {
+  __shared__ alignas(16) unsigned char memory[launch_block * sizeof(Sum)];
+  Sum* const of_threads = reinterpret_cast<Sum*>(memory);
+  const unsigned t = threadIdx.x;
+  __syncthreads();  // an earlier sum has been read
+  of_threads[t] = mine;
+  for (unsigned apart = launch_block / 2; apart > 0; apart /= 2) {
+    __syncthreads();
+    if (t < apart) of_threads[t] += of_threads[t + apart];
+  }
+  return t == 0 ? of_threads[0] : Sum{};
+}
+
 /// sums[j] = from(0, j) + ... + from(count - 1, j): a block of threads for each j, thread t of it takes rows
 /// t, t + launch_block, ..., and the threads' sums are added pairwise.
 template <class Sum, class To>
 __global__ void __launch_bounds__(launch_block)
     add_parts(const Sum* from, std::int64_t count, std::int64_t width, To* sums) {
-  __shared__ alignas(16) unsigned char memory[launch_block * sizeof(Sum)];
-  Sum* const of_threads = reinterpret_cast<Sum*>(memory);
-  const unsigned t = threadIdx.x;
   Sum total{};
-  for (std::int64_t p = t; p < count; p += launch_block) total += from[p * width + blockIdx.x];
-  of_threads[t] = total;
-  for (unsigned apart = launch_block / 2; apart > 0; apart /= 2) {
-    __syncthreads();
-    if (t < apart) of_threads[t] += of_threads[t + apart];
-  }
-  if (t == 0) sums[blockIdx.x] = static_cast<To>(of_threads[0]);
+  for (std::int64_t p = threadIdx.x; p < count; p += launch_block) total += from[p * width + blockIdx.x];
+  const Sum sum = over_block(total);
+  if (threadIdx.x == 0) sums[blockIdx.x] = static_cast<To>(sum);
 }
 
 /// So many rows of partial sums keep a device busy, and are added by one kernel.

@@ -77,6 +77,25 @@ struct column_parts {
   }
 };
 
+/// sums[j] = what add_parts gives of column_parts, bit for bit, in one launch: a block of threads goes
+/// through a pack of columns.
+template <int Width, class Terms, class To>
+__global__ void __launch_bounds__(launch_block)
+    sum_few_rows(Terms terms, local_index rows, std::int64_t count, To* sums) {
+  const local_index first = static_cast<local_index>(blockIdx.x) * Width;
+  double total[Width] = {};
+  for (std::int64_t p = threadIdx.x; p < count; p += launch_block) {
+    double part[Width] = {};
+    for (std::int64_t i = p; i < rows; i += count)
+      terms.template add<Width>(static_cast<local_index>(i), first, part);
+    for (int c = 0; c < Width; ++c) total[c] += part[c];
+  }
+  for (int c = 0; c < Width; ++c) {
+    const double sum = over_block(total[c]);
+    if (threadIdx.x == 0) sums[first + c] = static_cast<To>(sum);
+  }
+}
+
 /// parts(i, l) = reduction of packs l, l + lanes, ... of row i.
 template <int Width, class T, class Reduction, class To>
 struct row_parts {
@@ -149,10 +168,17 @@ template <class T, class Terms, class... Views>
 void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matrix_view<const T> x,
                  Views... others) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
+  constexpr local_index few_rows = 1 << 13;  // a launch takes longer
   const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     const std::int64_t packs = x.cols / pack_width;
     const std::int64_t most = std::clamp<std::int64_t>(threads / packs, 1, most_parts);
     const std::int64_t count = std::clamp<std::int64_t>(x.rows / fewest_rows, 1, most);
+    if (x.rows <= few_rows) {
+      const device_guard guard(q.device());
+      sum_few_rows<pack_width>
+          <<<static_cast<unsigned>(packs), launch_block, 0, q.stream()>>>(terms, x.rows, count, sums);
+      return check_cuda(cudaGetLastError(), "a kernel's launch");
+    }
     double* const parts = scratch<double>(q, static_cast<std::size_t>(count * x.cols));
     on_cuda::launch(q, count * packs, column_parts<pack_width, Terms>{terms, x.rows, x.cols, count, parts});
     add_up(q, parts, count, x.cols, sums);

@@ -11,9 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/memory/cuda_launch.hpp"
@@ -245,6 +249,31 @@ struct fold_memory {
   buffer<std::byte, cuda_device> bytes;
 };
 
+/// Cuts of the patterns of a plan, by their offsets, the number of the pass, rows and shares; empty after the
+/// first pass, of which there may be no second.
+using kept_cuts = std::map<std::tuple<const local_index*, std::size_t, local_index, std::int64_t>,
+                           buffer<row_cut, cuda_device>>;
+
+/// The cuts of `a`: what the plan keeps whose pass runs, if there is one, or else in `scratch`.
+inline const row_cut* cuts_of(const device_queue<cuda_device>& q, const pattern_rows& a, std::int64_t shares,
+                              row_cut* scratch) {
+  const auto& pass = q.resource<local::running_pass>().now;
+  row_cut* cuts = scratch;
+  if (pass.kept != nullptr && (a.offsets == pass.offsets || a.offsets == pass.inverse_offsets)) {
+    if (*pass.kept == nullptr) *pass.kept = std::make_shared<kept_cuts>();
+    auto& kept = *static_cast<kept_cuts*>(pass.kept->get());
+    const auto [found, is_first] = kept.try_emplace({a.offsets, pass.number, a.rows, shares});
+    auto& memory = found->second;
+    if (memory.size() > 0) return memory.data();
+    if (!is_first) {
+      memory = buffer<row_cut, cuda_device>(q, static_cast<std::size_t>(shares) + 1);
+      cuts = memory.data();
+    }
+  }
+  on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
+  return cuts;
+}
+
 /// Number of shares for `packs` packs of columns. A row of at most `cols` entries is as much work as these
 /// and its end: rows without any are shared, too.
 inline std::int64_t share_count(const pattern_rows& a, local_index packs) {
@@ -266,11 +295,10 @@ void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_
   bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(shares + 1) * sizeof(row_cut));
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
   sum* const tails = heads + parts;
-  row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
-  on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
-  fold_all(static_cast<const row_cut*>(cuts), heads, tails);
+  const row_cut* const cuts = cuts_of(q, a, shares, reinterpret_cast<row_cut*>(tails + parts));
+  fold_all(cuts, heads, tails);
   if constexpr (!std::is_empty_v<sum>)
-    on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
+    if (shares > 1) on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
 }
 
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from

@@ -3,6 +3,7 @@
 /// Cross entropy with gradient, and prediction counts.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -98,19 +99,22 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
       });
 }
 
-/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i] and all of
-/// whose logits are numbers. logits is (m, n), labels has m elements.
-template <class T>
-inline global_index count_correct(const device_queue<host>& q, matrix_view<T> logits,
-                                  const local_index* labels) {
-  return sum_by_blocks<global_index>(
-      q.threads(), logits.rows, logits.cols, [=](local_index begin, local_index end) {
-        global_index correct = 0;
-        for (local_index i = begin; i < end; ++i)
-          correct += labels[i] >= 0 && labels[i] < logits.cols &&
-                     loss_detail::is_first_largest(logits.row_data(i), logits.cols, labels[i]);
-        return correct;
-      });
+/// Returns, for each set of labels, the number of rows i with labels[i] >= 0 whose first largest logit is at
+/// labels[i] and all of whose logits are numbers. logits is (m, n), a set has m elements.
+template <class T, std::size_t Sets>
+inline std::array<global_index, Sets> count_correct(const device_queue<host>& q, matrix_view<T> logits,
+                                                    const std::array<const local_index*, Sets>& sets) {
+  std::array<global_index, Sets> found{};
+  for (std::size_t k = 0; k < Sets; ++k)
+    found[k] = sum_by_blocks<global_index>(
+        q.threads(), logits.rows, logits.cols, [=, labels = sets[k]](local_index begin, local_index end) {
+          global_index correct = 0;
+          for (local_index i = begin; i < end; ++i)
+            correct += labels[i] >= 0 && labels[i] < logits.cols &&
+                       loss_detail::is_first_largest(logits.row_data(i), logits.cols, labels[i]);
+          return correct;
+        });
+  return found;
 }
 
 }  // namespace partita::on_host

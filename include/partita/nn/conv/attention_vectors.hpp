@@ -31,14 +31,14 @@ struct spread_vector {
   }
 };
 
-/// Element o of vector h from V (w x 2 heads), whose first column here belongs to vector 0.
+/// Element o of vector h, sources first, then targets, from V (w x 2 heads).
 template <class T>
 struct collected_vector {
   vector_place place;
   const T* from;
 
   constexpr T operator()(global_index h, global_index o, T) const {
-    const global_index j = place.averaged ? o : h * place.width + o;
+    const global_index j = place.averaged ? o : h % place.heads * place.width + o;
     return from[j * 2 * place.heads + h];
   }
 };
@@ -78,12 +78,12 @@ class attention_vectors {
   /// dx += the gradient through the scalars; also computes the gradients of the vectors.
   void backward(const matrix& x, matrix& dx) {
     algebra::weight_gradient_part(x, gradient_, vector_gradient_);  // dV (w, 2 heads)
-    const T* const from = vector_gradient_.local().data;
-    const auto collect = [&](weight& to, const T* first) {
-      transform_indexed(to, to, detail::collected_vector<T>{place_, first});  // (heads, width)
-    };
-    collect(source_.gradient(), from);
-    collect(target_.gradient(), from + place_.heads);
+    const std::span<T> of_source = source_.gradient().values(), of_target = target_.gradient().values();
+    if (of_source.data() + of_source.size() != of_target.data())
+      throw error("the gradients of attention's vectors do not lie one behind the other");
+    auto both = weight::view(vectors_.mesh(), {2 * place_.heads, place_.width},
+                             std::span(of_source.data(), 2 * of_source.size()));
+    transform_indexed(both, both, detail::collected_vector<T>{place_, vector_gradient_.local().data});
     gemm(gradient_, transposed(vectors_), dx, T(1));  // + dS V^T (n, w)
   }
 

@@ -29,28 +29,30 @@ class gat_conv final : public layer<T, Device> {
         attention_(this->here().template plan<algebra::attention<T, Device>>(
             {}, a, shape_, b.options().products, b.options().coefficients)),
         x_(b.rows(a.col_blocking(), shape_.columns())),
-        y_(b.rows(a.row_blocking(), shape_.columns())),
         dx_(b.rows(a.col_blocking(), shape_.columns())) {
-    if (!heads.averaged) return;
+    if (!heads.averaged || heads.count == 1) return;
     average_.emplace(head_average<T>(b.mesh(), heads.count, out));
+    y_.emplace(b.rows(a.row_blocking(), shape_.columns()));
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    gemm(h, weight_.value(), x_);                                           // (n, heads width)
-    attention_->forward(x_, vectors_.forward(x_), y_, dropout_.mask(p));    // (n, heads width)
-    if (average_) return gemm(y_, *average_, z, {.bias = &bias_.value()});  // (n, width)
-    copy(y_, z);
-    add_row(bias_.value(), z);
+    gemm(h, weight_.value(), x_);                                                   // (n, heads width)
+    attention_->forward(x_, vectors_.forward(x_), y_ ? *y_ : z, dropout_.mask(p));  // (n, heads width)
+    if (average_) return gemm(*y_, *average_, z, {.bias = &bias_.value()});         // (n, width)
+    if (!p.elu) return add_row(bias_.value(), z);
+    elu::forward(z, bias_.value(), p.drop);
+    p.fused = true;
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    algebra::column_sums_part(dz, bias_.gradient());                         // (1, out)
-    if (average_) gemm(dz, transposed(*average_), y_);                       // (n, heads width)
-    attention_->backward(x_, average_ ? y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
-    vectors_.backward(x_, dx_);                                              // (n, heads width)
-    algebra::weight_gradient_part(h, dx_, weight_.gradient());               // (in, heads width)
-    if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);          // (n, in)
+    algebra::column_sums_part(dz, bias_.gradient());                          // (1, out)
+    if (average_) gemm(dz, transposed(*average_), *y_);                       // (n, heads width)
+    attention_->backward(x_, average_ ? *y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
+    vectors_.backward(x_, dx_);                                               // (n, heads width)
+    algebra::weight_gradient_part(h, dx_, weight_.gradient());                // (in, heads width)
+    if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);           // (n, in)
   }
 
+  bool writes_gradients() const override { return true; }
   global_index width() const override { return bias_.shape().cols; }
 
  private:
@@ -60,8 +62,9 @@ class gat_conv final : public layer<T, Device> {
   attention_vectors<T, Device> vectors_;
   parameter<T, Device>& bias_;
   std::shared_ptr<algebra::attention<T, Device>> attention_;
-  matrix x_, y_, dx_;
-  std::optional<dense<T, replicated, Device>> average_;
+  matrix x_, dx_;
+  std::optional<matrix> y_;                              ///< Z of all heads, if these are averaged
+  std::optional<dense<T, replicated, Device>> average_;  ///< likewise
 };
 
 /// Z_k = alpha Z_(k-1), k = 1..K, Z_0 = H, alpha_uv the mean over the heads of the softmax over u of

@@ -58,6 +58,7 @@ class gcn_conv final : public layer<T, Device> {
     if (dh != nullptr) gemm(*backward_, transposed(weight_.value()), *dh);               // (n, in)
   }
 
+  bool writes_gradients() const override { return true; }
   global_index width() const override { return weight_.shape().cols; }
 
  private:

@@ -34,6 +34,7 @@ class sage_conv final : public layer<T, Device> {
     gemm(dz, transposed(own_.value()), of_targets, T(1));  // + dZ Wr^T
   }
 
+  bool writes_gradients() const override { return true; }
   global_index width() const override { return own_.shape().cols; }
 
  private:
