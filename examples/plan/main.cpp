@@ -123,7 +123,7 @@ std::vector<int> stages_of(const command& c, const plan_command& p, int ranks) {
 /// The candidates for the data in one order of its vertices, on so many stages, or none.
 std::vector<nn::policy_candidate> compared(const command& c, const plan_command& p, int ranks, int stages,
                                            const io::dataset& data) {
-  comparison from{.policies = {.every_mesh = !c.in_batches()}, .stages = stages};
+  plan_search from{.policies = {.every_mesh = !c.in_batches()}, .stages = stages};
   from.stage_chunks = p.stage_chunks.empty() ? std::vector{c.training.pipeline.chunks} : p.stage_chunks;
   if (c.policy != "auto") from.policies.policies = {partita::find_policy(c.policy)};
   if (c.mesh && c.mesh != "auto")

@@ -9,7 +9,7 @@
 
 /// What is compared: policies and meshes of all ranks for a whole graph, or, on so many stages, of a stage,
 /// with numbers of chunks; of batches the placements, with the policy of the evaluation.
-struct comparison {
+struct plan_search {
   nn::policy_search policies;
   int stages = 0;
   std::vector<int> stage_chunks = {0};
@@ -17,5 +17,5 @@ struct comparison {
 
 /// The one whose epoch takes least time on a machine whose kernels are measured, and all candidates. Every
 /// rank of `world`, which are as many as there, must call. Throws budget_error where none fits.
-nn::policy_choice choose_on(const partita::emulated::machine& on, const comparison& from,
+nn::policy_choice choose_on(const partita::emulated::machine& on, const plan_search& from,
                             const partita::communicator& world, const io::dataset& data, const command& c);

@@ -23,7 +23,7 @@ outcome train_on_cpu(const job& j) {
   });
 }
 
-nn::policy_choice choose_on(const partita::emulated::machine& on, const comparison& from,
+nn::policy_choice choose_on(const partita::emulated::machine& on, const plan_search& from,
                             const partita::communicator& world, const io::dataset& data, const command& c) {
   const mesh_maker<partita::host> make_mesh = nn::meshes_on<partita::host>(world, on);
   return in_precision(c.precision, [&](auto zero) {
