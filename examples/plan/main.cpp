@@ -158,7 +158,7 @@ std::vector<planned> plan(command& c, const plan_command& p, int ranks) {
       for (const nn::policy_candidate& k : compared(ordered, p, ranks, stages, sorted))
         if (k.same_as.empty()) all.push_back({name, k});
     }
-    if (!c.quiet) fmt::print(stderr, "plan: {} candidates, --partition {}\n", all.size(), name);
+    if (!c.quiet) fmt::print(stderr, "plan: --partition {}, {} candidates so far\n", name, all.size());
   }
   nn::sort_by_cost(all, c.memory, std::mem_fn(&planned::of));
   require_fitting(all, c);
@@ -184,6 +184,8 @@ int main(int argc, char** argv) {
          {std::pair(!c.far.empty(), "--far"), std::pair(c.reproducible, "--reproducible"),
           std::pair(c.device != "cpu", "--device cuda")})
       refuse_if(given, "plan is for graphs in the memory of hosts, without {}", option);
+    refuse_if(!p.partitions.empty() && c.partition.name != "none",
+              "--partitions and --partition do not go together: name all that are compared in --partitions");
     require_writable(c.json);
     const int ranks = c.ranks.value_or(ranks_of_job());
     if (c.on_stages() && !p.names_policy) c.policy = "auto";

@@ -105,16 +105,14 @@ void require_fitting(const std::vector<planned>& all, const command& c) {
 
 void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
                 const std::string& given) {
+  const std::string_view ways = c.in_batches() ? "placement" : "stages";
   std::size_t width = 0;  // of what else a row is, and a blank; 0: nothing
   for (const planned& p : all)
-    if (const std::string way = way_of(p, c); !way.empty()) width = std::max(width, way.size() + 1);
+    if (const std::string way = way_of(p, c); !way.empty())
+      width = std::max({width, way.size() + 1, ways.size() + 1});
   fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy",
-             "mesh",
-             width == 0       ? ""
-             : c.in_batches() ? "placement"
-                              : "stages",
-             width, "exchange", "stationary", "chunks", fmt::format("ms {}", unit_of(c)), "waiting",
-             "words received", "MiB a rank");
+             "mesh", width == 0 ? "" : ways, width, "exchange", "stationary", "chunks",
+             fmt::format("ms {}", unit_of(c)), "waiting", "words received", "MiB a rank");
   for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
     const planned& p = all[k];
     fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
@@ -122,7 +120,7 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
                chunks_of(p), 1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
                mebibytes(p.of.cost.buffer_bytes.max_rank), fits(p, c.memory) ? "" : "  does not fit");
   }
-  fmt::print("{} were compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
+  fmt::print("{} compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
              c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given, options_of(all.front(), c));
 }
 
