@@ -38,6 +38,7 @@ bool are_finite(dense<T, replicated, Device>& x, dense<T, replicated, Device>& y
       const matrix_view<const T> all = x.local();
       return std::isfinite(dot(q, all, y.values().empty() ? all : matrix_view<const T>(y.local())));
     }
+  q.synchronize();  // far values are read where they are
   return is_finite(x) && is_finite(y);
 }
 

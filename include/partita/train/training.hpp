@@ -303,7 +303,7 @@ epoch_report training<T, Device>::epoch(int number) {
   epoch_report report{.epoch = number};
   report.set_scores({detail::no_score, detail::no_score, detail::no_score});
   const double begin = seconds(), aside = train_epoch(report);
-  double mine = seconds() - begin - aside;
+  double mine = memory::enqueues<Device> ? 0 : seconds_since(begin) - aside;
   const std::string not_finite = detail::not_finite_in(parameters(), optimizer_);  // waits for a device
   if constexpr (memory::enqueues<Device>)
     mine = (far_of(mesh_.queue()) == nullptr ? seconds() - begin : seconds_since(begin)) - aside;
