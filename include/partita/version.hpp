@@ -5,7 +5,7 @@
 namespace partita::version {
 
 inline constexpr int major = 0;
-inline constexpr int minor = 1;
+inline constexpr int minor = 2;
 inline constexpr int patch = 0;
 
 }  // namespace partita::version

@@ -5,11 +5,11 @@ from spack.package import *
 class Partita(CMakePackage):
     """Distributed sparse-dense linear algebra and GNN training, a header-only C++20 library.
 
-    Nothing is fetched: `spack dev-build partita@0.1.0` in the project's folder installs its sources."""
+    Nothing is fetched: `spack dev-build partita@0.2.0` in the project's folder installs its sources."""
 
     license("Apache-2.0")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("mpi", default=True, description="Ranks as processes")
     variant("blas", default=True, description="Dense products by a CBLAS library")

@@ -15,6 +15,7 @@ PLACES = {
     "CITATION.cff": r"\nversion: (\S+)",
     "packaging/spack/package.py": r'\n    version\("([^"]+)"',
     "packaging/conda/meta.yaml": r"\n  version: (\S+)",
+    "packaging/vcpkg/ports/partita/vcpkg.json": r'"version-semver": "([^"]+)"',
 }
 
 
