@@ -37,7 +37,7 @@ struct bench_case {
   int layers;
   std::string policy = "row_1d";
   int ranks = 1;
-  bool tf32 = false;
+  bool tf32 = false, bf16 = false;  ///< dense products; operands of products with the graph
 };
 
 std::vector<bench_case> every_case(int most_ranks) {
@@ -49,6 +49,7 @@ std::vector<bench_case> every_case(int most_ranks) {
                                    {"products_gat", products, 100, 47, "gat", 8, 2},
                                    {"reddit_gat", reddit, 602, 41, "gat", 8, 2}};
   cases.push_back({"products_gcn_tf32", products, 100, 47, "gcn", 128, 2, "row_1d", 1, true});
+  cases.push_back({"products_gcn_bf16", products, 100, 47, "gcn", 128, 2, "row_1d", 1, false, true});
   for (const std::string policy : {"row_1d", "feature_column"})
     for (const int ranks : {1, most_ranks})
       cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
@@ -81,6 +82,7 @@ nn::training_options options_of(const bench_case& c) {
   o.hidden = {c.hidden};
   o.layers = c.layers;
   o.raw_features = true;
+  if (c.bf16) o.operands = nn::operand_format::bfloat16;
   return o;
 }
 
@@ -172,7 +174,9 @@ bench::json in_json(const bench_case& c, const figures& f, int epochs) {
           {"dense_products", f.own_dense ? "own kernels"
                              : c.tf32    ? "cuBLASLt, TF32"
                                          : "cuBLASLt"},
-          {"sparse_products", f.own_sparse ? "own kernels" : "the faster of cuSPARSE and own kernels"},
+          {"sparse_products", c.bf16         ? "own kernels, operands of bf16"
+                              : f.own_sparse ? "own kernels"
+                                             : "the faster of cuSPARSE and own kernels"},
           {"epochs", epochs},
           {"seconds_per_epoch", f.seconds},
           {"first_loss", f.first_loss},

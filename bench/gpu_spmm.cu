@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// SpMM in f32 on a CUDA device: every cuSPARSE algorithm, with all its preprocessing, against the library's
-/// own kernel, which is alone at widths that are no multiple of four.
+/// own kernel, which is alone at widths that are no multiple of four, and as it multiplies x stored as bf16.
 ///
 ///   gpu_spmm [--scale-down N] [--graphs uniform_reddit,...] [--widths 16,...] [--runs N] [--json FILE]
 ///
@@ -75,6 +75,7 @@ class point {
       time_library("cusparse_alg3", CUSPARSE_SPMM_CSR_ALG3);
     }
     time("own", [&] { spmm(queue_, a_.view(), x_, 0, y_); });
+    measure_bfloat16(expected);
   }
 
   const std::vector<std::pair<std::string, double>>& times() const { return times_; }
@@ -89,6 +90,17 @@ class point {
   }
 
  private:
+  /// Of x rounded; what is expected are the products of these floats.
+  void measure_bfloat16(const matrix_view<float>& expected) {
+    buffer<base::bfloat16, cuda_device> memory(queue_, size_);
+    const matrix_view<base::bfloat16> stored{memory.data(), x_.rows, x_.cols, x_.row_stride};
+    const matrix_view<const base::bfloat16> x = stored;
+    const matrix_view<float> widened{x_memory_.data(), x_.rows, x_.cols, x_.row_stride};
+    copy(queue_, x_, stored);
+    copy(queue_, x, widened);
+    spmm(queue_, a_.view(), x_, 0, expected);
+    time("bf16", [&] { spmm_fused(queue_, a_.view(), x, {}, y_); });
+  }
   /// A failing contestant does not prevent the others from running.
   template <class Act>
   void attempt(const std::string& name, const Act& act) try {
@@ -138,7 +150,7 @@ class report {
   report(std::string file, std::size_t copied, double bandwidth, int runs)
       : file_(std::move(file)), copied_(copied), bandwidth_(bandwidth), runs_(runs) {
     std::printf("a copy of %zu MiB within the device moves %.0f GB/s\n\n", copied_ >> 20, 1e-9 * bandwidth_);
-    std::printf("%-16s %4s %9s %9s %7s %7s\n", "graph", "f", "cuSPARSE", "own", "ratio", "GB/s");
+    std::printf("%-16s %4s %9s %9s %7s %7s %9s\n", "graph", "f", "cuSPARSE", "own", "ratio", "GB/s", "bf16");
   }
 
   void add(const std::string& graph, const device_operand& a, local_index f, const point& p) {
@@ -161,8 +173,8 @@ class report {
       least_ = std::min(least_, library / own);
       ++compared_;
     }
-    std::printf("%-16s %4d %9.3f %9.3f %7.2f %7.0f\n", graph.c_str(), f, library, own, library / own,
-                1e-6 * touched / own);
+    std::printf("%-16s %4d %9.3f %9.3f %7.2f %7.0f %9.3f\n", graph.c_str(), f, library, own, library / own,
+                1e-6 * touched / own, p.best("bf16"));
     std::fflush(stdout);
     write();
   }

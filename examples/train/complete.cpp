@@ -173,7 +173,6 @@ void require_products(const command& c) {
   refuse_beside(option,
                 {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
                  {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
-                 {rounds && c.device == "cuda", "--device cuda", "the CPU has such products"},
                  {c.in_batches(), "--batch", on_whole_graphs},
                  {c.on_stages(), "--stages", on_whole_graphs},
                  {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});

@@ -6,6 +6,7 @@
 
 #include "emulator/control.hpp"
 #include "partita/local/cuda/edge_products.hpp"
+#include "partita/local/cuda/spmm.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
 namespace test_emulator_sectors {
@@ -143,6 +144,58 @@ TEST_CASE("dot products of edges read the row of an entry once") {
   CHECK(dots_of_rows{1, 48}.bytes_of_entry() <= 240);
   CHECK(dots_of_rows{1, 47}.bytes_of_entry() <= 300);   // rows begin anywhere; a thread for an entry: 1681
   CHECK(dots_of_rows{1, 131}.bytes_of_entry() <= 800);  // more than lanes keep of y's row
+}
+
+/// A product of 128 columns with rows of 14 entries, in whole numbers, of an x stored as X.
+template <class X>
+emulator::kernel_cost cost_of_product() {
+  using index = partita::local_index;
+  constexpr index rows = 128, sources = 32, degree = 14, f = 128, entries = rows * degree;
+  const device_queue<cuda_device> q;
+  std::vector<index> offsets, columns;
+  std::vector<float> values, expected(std::size_t{rows} * f);
+  std::vector<X> numbers;
+  for (index i = 0; i < sources; ++i)
+    for (index j = 0; j < f; ++j) numbers.push_back(X(static_cast<float>(dots_of_rows::number(i, j))));
+  for (index v = 0; v <= rows; ++v) offsets.push_back(v * degree);
+  for (index v = 0; v < rows; ++v)
+    for (index k = 0; k < degree; ++k) {
+      columns.push_back((29 * v + 17 * k) % sources);
+      values.push_back(static_cast<float>(v % 3 + k));
+      for (index j = 0; j < f; ++j)
+        expected[static_cast<std::size_t>(v * f + j)] +=
+            values.back() * static_cast<float>(dots_of_rows::number(columns.back(), j));
+    }
+  const auto starts = on_card(q, offsets), neighbours = on_card(q, columns);
+  const auto weights = on_card(q, values);
+  const auto x = on_card(q, numbers);
+  const partita::local::csr_view<float> a{rows,           sources, starts.data(), neighbours.data(),
+                                          weights.data(), entries};
+  buffer<float, cuda_device> y(q, expected.size());
+  const auto cost = cost_of(
+      q,
+      [&] {
+        partita::on_cuda::spmm_fused(q, a, partita::matrix_view<const X>{x.data(), sources, f, f}, {},
+                                     partita::matrix_view<float>{y.data(), rows, f, f});
+      },
+      "fold_shares");
+  std::vector<float> found(expected.size());
+  partita::copy(q, std::span<const float>(y.span()), std::span(found));
+  q.synchronize();
+  CHECK(found == expected);
+  CHECK(cost.launches == 1);
+  return cost;
+}
+
+TEST_CASE("a product gathers half of the bytes where x is stored as bfloat16, by 16 bytes a lane") {
+  constexpr std::uint64_t entries = 128 * 14;
+  const auto half = cost_of_product<partita::base::bfloat16>(), whole = cost_of_product<float>();
+  CHECK(32 * half.load_sectors <= 288 * entries);  // 256 are rows of x, 16 values and columns
+  CHECK(32 * whole.load_sectors <= 550 * entries);
+  CHECK(half.warp_instructions <= 38 * entries);
+  CHECK(whole.warp_instructions <=
+        31 * entries);  // 34 where columns ahead were loaded before they were needed
+  CHECK(2 * half.wide_loads <= whole.wide_loads + entries / 50);
 }
 
 }  // namespace test_emulator_sectors

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What products with sparse blocks must do anywhere: the reference's results, with long rows and none.
+#include <algorithm>
 #include <doctest/doctest.h>
 
+#include "partita/base/bfloat16.hpp"
 #include "reference/kernels.hpp"
 #include "support/stage.hpp"
 
 namespace test_support {
+
+using partita::base::bfloat16;
 
 template <class T>
 constexpr double law_tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
@@ -147,6 +151,102 @@ void spmm_with_everything_fused(const Prepare& prepare) {
 template <class T, class Device>
 void spmm_with_everything_fused() {
   spmm_with_everything_fused<T, Device>([](const auto&) {});
+}
+
+/// x, stored as bfloat16, and the floats that these are.
+struct rounded_block {
+  explicit rounded_block(const block<float>& x) : stored(x.values.size()), widened(x) {
+    std::transform(x.values.begin(), x.values.end(), stored.begin(), [](float v) { return bfloat16(v); });
+    widened.values.assign(stored.begin(), stored.end());
+  }
+  partita::matrix_view<const bfloat16> view() const { return at(stored.data()); }
+  /// Of another copy of it.
+  partita::matrix_view<const bfloat16> at(const bfloat16* data) const {
+    return {data + widened.lead, widened.rows, widened.cols, widened.stride};
+  }
+
+  std::vector<bfloat16> stored;
+  block<float> widened;
+};
+
+/// Products with an x of bfloat16: the reference's, and the bits of the floats that it stores. `known`: a
+/// device may copy rows of x, see above. prepare(queue) is called before each product.
+template <class Device, class Prepare>
+void check_spmm_of_bfloat16(const sparse<float>& unsorted, local_index f, placing p, bool known,
+                            const Prepare& prepare) {
+  const sparse<float> a = unsorted.ascending();
+  const rounded_block x(block<float>(a.cols, f, 1, p)), up(block<float>(a.rows, f, 3, p));
+  const block<float> y(a.rows, f, 2, p), dx(a.cols, f, 2, p);
+  const std::vector<float> bias = block<float>(1, f, 5, 0).values;
+  const double allowed = law_tolerance<float> * (1 + std::sqrt(double(a.end())) / 100);
+  const auto fusion = [&](const float* line) {
+    return partita::local::spmm_epilogue<float>{
+        1.5F, known ? 0.0F : -0.75F, line, true, {{7, std::uint64_t{1} << 51, 1.25F}, 5, 2}};
+  };
+  INFO("f ", f, " known ", known);
+  const auto same = [](const block<float>& y, auto& at, auto& r, const rounded_block& x, auto multiply) {
+    staged_block<float, Device> of_floats(at.queue, y);
+    multiply(at(x.widened), of_floats.view());
+    multiply(x.at(at(x.stored)), r.view());
+    CHECK(same_bits(r.fetch(), of_floats.fetch()));
+  };
+  agree_with<Device>(
+      y, allowed,
+      [&](auto& at, auto& r) {
+        prepare(at.queue);
+        auto of = at(a);
+        if (known) of.entries = a.end() - a.offsets.front();
+        const float* const line = at(bias);
+        same(y, at, r, x, [&](auto from, auto to) { spmm_fused(at.queue, of, from, fusion(line), to); });
+      },
+      [&](auto& r) {
+        reference::spmm_fused(a.view(), std::as_const(x.widened).view(), fusion(bias.data()), r.view());
+      });
+  agree_with<Device>(
+      dx, allowed,
+      [&](auto& at, auto& r) {
+        const auto of = at(a);
+        same(dx, at, r, up,
+             [&](auto from, auto to) { spmm_transposed(at.queue, of, from, 1.5F, -0.75F, to); });
+      },
+      [&](auto& r) {
+        reference::spmm_transposed(a.view(), std::as_const(up.widened).view(), 1.5F, -0.75F, r.view());
+      });
+}
+
+template <class Device, class Prepare>
+void spmm_of_bfloat16(const Prepare& prepare) {
+  for (const local_index f : {1, 2, 4, 6, 8, 12, 16, 41, 47, 100, 128, 130})
+    for (const bool known : {false, true})
+      check_spmm_of_bfloat16<Device>(sparse<float>(60, 40), f, placing{0, 0}, known, prepare);
+  for (const placing p : some_placings)
+    for (const std::size_t lead : {0, 1})
+      check_spmm_of_bfloat16<Device>(sparse<float>(60, 19, lead, 2 * lead), 24, p, true, prepare);
+  std::vector<local_index> one_long(1000, 1);
+  one_long[500] = 20000;
+  check_spmm_of_bfloat16<Device>(sparse<float>(one_long, 900), 16, placing{0, 0}, false, prepare);
+  check_spmm_of_bfloat16<Device>(sparse<float>(0, 5), 8, placing{0, 0}, false, prepare);
+}
+
+/// Floats rounded to bfloat16, and back, with strides.
+template <class Device>
+void roundings_to_bfloat16() {
+  for (const local_index f : {1, 7, 16, 33, 130})
+    for (const placing p : some_placings) {
+      const block<float> x(57, f, 1, p), back(57, f, 2, p);
+      const rounded_block rounded(x);
+      agree_with<Device>(
+          back, 1e-30,
+          [&](auto& at, auto& r) {
+            bfloat16* const stored = at.template room<bfloat16>(static_cast<std::size_t>(57 * f));
+            copy(at.queue, at(x), partita::matrix_view<bfloat16>{stored, 57, f, f});
+            copy(at.queue, partita::matrix_view<const bfloat16>{stored, 57, f, f}, r.view());
+          },
+          [&](auto& r) {
+            for (local_index i = 0; i < 57; ++i)
+              for (local_index j = 0; j < f; ++j) r.view()(i, j) = rounded.view()(i, j);
+          });
+    }
 }
 
 }  // namespace test_support

@@ -78,6 +78,13 @@ TEST_CASE_TEMPLATE("cuda spmm: columns in passes, everything fused", T, float, d
   spmm_with_everything_fused<T, cuda_device>(
       [](const auto& q) { q.extend(std::make_shared<partita::on_cuda::device_cache>(std::size_t{16000})); });
 }
+TEST_CASE(
+    "cuda spmm: x stored as bfloat16 gives the bits of the floats that it stores, in passes of columns too") {
+  spmm_of_bfloat16<cuda_device>([](const auto&) {});
+  spmm_of_bfloat16<cuda_device>(
+      [](const auto& q) { q.extend(std::make_shared<partita::on_cuda::device_cache>(std::size_t{16000})); });
+}
+TEST_CASE("cuda: floats are rounded to bfloat16 and back") { roundings_to_bfloat16<cuda_device>(); }
 TEST_CASE("cuda folds share rows that have no entries") {
   using partita::on_cuda::share_count;
   CHECK(share_count({3200000, 0, nullptr}, 1) == 100000);

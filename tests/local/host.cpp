@@ -182,22 +182,6 @@ TEST_CASE_TEMPLATE("cpu loss", T, float, double) { loss<T, host>(); }
 
 namespace {
 
-using partita::base::bfloat16;
-
-/// x, stored as bfloat16, and the floats that these are.
-struct rounded_block {
-  explicit rounded_block(const block<float>& x) : stored(x.values.size()), widened(x) {
-    std::transform(x.values.begin(), x.values.end(), stored.begin(), [](float v) { return bfloat16(v); });
-    widened.values.assign(stored.begin(), stored.end());
-  }
-  partita::matrix_view<const bfloat16> view() const {
-    return {stored.data() + widened.lead, widened.rows, widened.cols, widened.stride};
-  }
-
-  std::vector<bfloat16> stored;
-  block<float> widened;
-};
-
 void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing p, int threads) {
   const sparse<float> a = unsorted.ascending();
   const partita::device_queue<partita::host> q(threads);

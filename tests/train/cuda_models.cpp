@@ -47,6 +47,27 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("operands of bfloat16 on a device: losses and bytes of the host, under every policy") {
+  const io::dataset d = directed_graph();
+  for (const char* model : {"gcn", "sage", "gin", "gcnii", "resgcn"})
+    for_each_mesh(std::array{1, std::string(model) == "gcn" ? 4 : 2}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        nn::training_options o = options_of(model);
+        o.operands = nn::operand_format::bfloat16;
+        const auto host_run = nn::train_model<float>(mesh<host>(world, shape), d, o, policy);
+        const mesh<cuda_device> m = cuda_mesh(world, shape, device_queue<cuda_device>());
+        const auto cuda_run = nn::train_model<float>(m, d, o, policy);
+        check_run(cuda_run, host_run, 1e-5, std::string(model) + ", " + where(policy, shape));
+        const auto bytes = [](const nn::training_result& r) {
+          global_index sum = 0;
+          for (const comm::ledger_entry& e : r.ledger) sum += e.bytes;
+          return sum;
+        };
+        if (shape.col == 1) CHECK(bytes(cuda_run) == bytes(host_run));  // else blocks of A may travel
+      });
+    });
+}
+
 TEST_CASE("a steady step of training on a device allocates nothing and waits for nothing but its loss") {
   const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})

@@ -94,7 +94,7 @@ dense<T, L, Device> copy(const dense<T, L, Device>& x) {
 /// Throws shape_error unless x and y have the same layout and blockings.
 template <class S, class T, layout X, layout Y, class Device>
 requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T, Y, Device>& y) {
-  static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host");
+  static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host and CUDA devices");
   algebra::detail::require_same_blocks("copy", x, y);
   const auto& q = x.mesh().queue();
   local::in_place(

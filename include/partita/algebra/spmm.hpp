@@ -98,8 +98,8 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// through the window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in
 /// these chunks, for each combination of operands that are far, and throws budget_error where the window does
 /// not hold an entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums
-/// travel as doubles, see exact_product. An X of base::bfloat16 for A and Y of float, on the host, travels as
-/// such, in 2 bytes for each of the same words; sums are of float throughout, with the bits that the floats
+/// travel as doubles, see exact_product. An X of base::bfloat16 for A and Y of float travels as such, in 2
+/// bytes for each of the same words; sums are of float throughout, on the host with the bits that the floats
 /// of X give; where such an X or A is far, they are addressed where they are. Throws error for such an X on a
 /// reproducible mesh, and shape_error naming shapes and layouts when A and X do not match.
 template <class T, class Device, class Stored = T>
@@ -108,7 +108,7 @@ class spmm_plan {
                     (std::is_same_v<T, float> && std::is_same_v<Stored, base::bfloat16>),
                 "X of a product has the numbers of A, or is of bfloat16 for an A of float");
   static_assert(std::is_same_v<Stored, T> || algebra::multiplies_bfloat16<T, Device>,
-                "products with an X of bfloat16 are for the host");
+                "products with an X of bfloat16 are for the host and CUDA devices");
 
  public:
   /// For X and Y like x.

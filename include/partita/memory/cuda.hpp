@@ -206,4 +206,7 @@ T read(const device_queue<cuda_device>& q, const T* at) {
 
 }  // namespace on_cuda
 
+template <>
+inline constexpr bool local::multiplies_bfloat16<cuda_device> = true;
+
 }  // namespace partita

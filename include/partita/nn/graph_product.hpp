@@ -105,7 +105,7 @@ std::shared_ptr<graph_product<T, Device>> make_product(const sparse<T, dynamic_l
     return std::make_shared<planned_product<T, Device>>(a, columns, options);
   if constexpr (algebra::multiplies_bfloat16<T, Device>)
     return std::make_shared<rounded_product<T, Device>>(a, columns, options);
-  base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
+  base::throw_error<error>({"products with operands of bfloat16 are for float"});
 }
 
 /// A product for each matrix and width, made when it is first asked for.

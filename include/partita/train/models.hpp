@@ -194,7 +194,7 @@ void require_operands(const named_model<T, Device>& model, const training_option
   const bool rounds = options.operands != operand_format::own;
   if (!rounds && options.encoding == algebra::row_encoding::exact) return;
   if (rounds && !algebra::multiplies_bfloat16<T, Device>)
-    base::throw_error<error>({"products with operands of bfloat16 are for float on the host"});
+    base::throw_error<error>({"products with operands of bfloat16 are for float"});
   if (!model.rounds_operands())
     base::throw_error<error>({"model ", model.title(),
                               " has products whose operands are not rounded, nor sent in fewer bytes; ",

@@ -151,7 +151,7 @@ struct training_options {
   int ranks_of_node = 1;
   /// How rows travel in products with the graph: spmm_options::encoding, for the models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
-  /// bfloat16: for float on the host, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
+  /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
   operand_format operands = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::never;

@@ -75,6 +75,19 @@ struct updated {
   }
 };
 
+template <class S, class T>
+struct converted {
+  matrix_view<const S> x;
+
+  template <int Width>
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
+    const pack_of<S, Width> from = load<Width>(x.row_data(i) + j);
+    pack_of<T, Width> to{};
+    for (int c = 0; c < Width; ++c) to.at[c] = T(from.at[c]);
+    return to;
+  }
+};
+
 template <class T>
 struct plus_row {
   const T* bias;
@@ -128,6 +141,14 @@ void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local:
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
+}
+
+/// As on_host::copy: floats rounded to base::bfloat16, and back.
+template <class S, class T>
+requires(!std::is_same_v<S, T>) void copy(const device_queue<cuda_device>& q, matrix_view<const S> from,
+                                          matrix_view<T> to) {
+  local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
+  assign(q, to, converted<S, T>{from}, from);
 }
 
 /// As on_host::update.

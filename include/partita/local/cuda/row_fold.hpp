@@ -138,11 +138,7 @@ struct fold_shares {
     e += first_part;
     if (last - e >= 4) {
       auto ahead = fold.load_ahead(e);
-      for (; last - e >= 4; e += 4) {
-        const auto next = last - e >= 8 ? fold.load_ahead(e + 4) : ahead;
-        four(now, ahead, e);
-        ahead = next;
-      }
+      for (; last - e >= 4; e += 4) four(now, ahead, e, last);
     }
     some(now, e, last - e);
     while (now.row < to.row) end_row(now);
@@ -173,14 +169,15 @@ struct fold_shares {
     now.end = row_end(now.row, now.last_row);
   }
 
-  /// Entries e, ..., e + 3; all loads are issued before the first use.
+  /// Entries e, ..., e + 3; all loads are issued before the first use, also those ahead for the next four.
   template <class Ahead>
-  constexpr void four(progress& now, const Ahead& ahead, local_index e) const {
+  constexpr void four(progress& now, Ahead& ahead, local_index e, local_index last) const {
     term terms[4] = {};
     if constexpr (requires { fold.terms_of(ahead, e, now.pack, terms); })
       fold.terms_of(ahead, e, now.pack, terms);
     else
       for (int k = 0; k < 4; ++k) terms[k] = fold.term_of(e + k, now.pack);
+    if (last - e >= 8) ahead = fold.load_ahead(e + 4);
     if (now.end - e >= 4)
       add_some(now, terms, 0, 4, std::make_integer_sequence<local_index, 4>());
     else
@@ -301,16 +298,20 @@ void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_
     if (shares > 1) on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
 }
 
-/// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
-/// 16-byte alignment, in elements.
+/// Folds every row of `a` for each of `packs` packs of columns, in so many shares. `skew` is the offset of
+/// the column array from 16-byte alignment, in elements.
 template <row_fold Fold>
 void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
-               const Fold& fold) {
+               const Fold& fold, std::int64_t shares) {
   if (a.rows == 0 || packs == 0) return;
-  const std::int64_t shares = share_count(a, packs);
   in_shares(q, a, packs, shares, fold, [&](const row_cut* cuts, auto* heads, auto* tails) {
     on_cuda::launch(q, shares * packs, fold_shares<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
   });
+}
+template <row_fold Fold>
+void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
+               const Fold& fold) {
+  fold_rows(q, a, packs, skew, fold, share_count(a, std::max(packs, 1)));
 }
 
 }  // namespace partita::on_cuda

@@ -5,10 +5,12 @@
 /// sort is stable and runs are in order, so that results are bitwise reproducible, without atomic operations.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_product.hpp"
 #include "partita/local/fusion.hpp"
@@ -58,9 +60,9 @@ inline std::int64_t longest_run(local_index cols) {
 
 /// y = alpha a^T x + beta y over the entries [first, first + count); `memory` has room for four indices per
 /// entry and one per offset.
-template <class T>
+template <class T, class X>
 void add_run(const device_queue<cuda_device>& q, const local::csr_view<T>& a, local_index first,
-             local_index count, const matrix_view<const T>& x, T alpha, T beta, const matrix_view<T>& y,
+             local_index count, const matrix_view<const X>& x, T alpha, T beta, const matrix_view<T>& y,
              local_index* memory) {
   const std::int64_t room = quotient_up(count, 4) * 4;
   sorted_pairs<local_index, local_index> by_column{memory, memory + room, memory + 2 * room,
@@ -71,22 +73,14 @@ void add_run(const device_queue<cuda_device>& q, const local::csr_view<T>& a, lo
   local_index* const rows = by_column.other_values;
   on_cuda::launch(q, count, find_rows{rows_of(a), by_column.values, rows});
   on_cuda::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, offsets});
-  with_width<widest<T>>(
-      y.cols,
-      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
-        using weights = values_of_heads<T>;
-        fold_rows(q, pattern_rows{a.cols, a.rows, offsets}, y.cols / pack_width, skew(rows, 4),
-                  row_product<T, pack_width, weights>{
-                      rows, weights{{}, a.values, by_column.values, 1, y.cols, 0, pack_width}, table_of(x),
-                      local::spmm_epilogue<T>{.alpha = alpha, .beta = beta}, y});
-      },
-      x, y);
+  sum_rows(q, pattern_rows{a.cols, a.rows, offsets}, rows, single_values<T>{a.values, by_column.values}, x,
+           local::spmm_epilogue<T>{.alpha = alpha, .beta = beta}, y);
 }
 
 /// The same over all entries, in runs of at most `most`.
-template <class T>
+template <class T, class X>
 void add_runs(const device_queue<cuda_device>& q, const local::csr_view<T>& a, std::int64_t most,
-              const matrix_view<const T>& x, T alpha, T beta, const matrix_view<T>& y) {
+              const matrix_view<const X>& x, T alpha, T beta, const matrix_view<T>& y) {
   const std::int64_t count = entry_count(q, a);
   auto& indices = q.resource<scatter_memory>().indices;
   indices.reset(q, static_cast<std::size_t>(4 * (std::min(count, most) + 4) + a.cols + 1));
@@ -107,6 +101,14 @@ void add_runs(const device_queue<cuda_device>& q, const local::csr_view<T>& a, s
 template <class T>
 void spmm_transposed(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                      local::scalar<T> alpha, local::scalar<T> beta, matrix_view<T> y) {
+  local::require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
+  scatter_detail::add_runs<T, T>(q, a, scatter_detail::longest_run(a.cols), x, alpha, beta, y);
+}
+/// As on_host::spmm_transposed for x stored as bfloat16.
+template <std::same_as<float> T>
+void spmm_transposed(const device_queue<cuda_device>& q, local::input_csr<T> a,
+                     matrix_view<const base::bfloat16> x, local::scalar<T> alpha, local::scalar<T> beta,
+                     matrix_view<T> y) {
   local::require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
   scatter_detail::add_runs<T>(q, a, scatter_detail::longest_run(a.cols), x, alpha, beta, y);
 }
