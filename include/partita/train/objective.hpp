@@ -75,6 +75,24 @@ class objective {
            : error_ == value_error::huber  ? mean(algebra::huber_error(huber_delta_))
                                            : mean(algebra::squared_error{});
   }
+  /// The same in two halves, between which the host need not wait where the loss is late. The second, when
+  /// the queue has been synchronised, has the loss. What travels: as for loss, in the second half where it is
+  /// late, else in the first.
+  void start_loss(const matrix& logits, matrix& gradient) {
+    if constexpr (memory::enqueues<Device>)
+      if (is_late())
+        return algebra::start_cross_entropy(logits, *labels_[index(io::split_part::train)], gradient, sum_);
+    sum_.set(loss(logits, gradient));
+  }
+  double finish_loss() const {
+    if (!is_late()) return sum_.get();
+    return algebra::finish_cross_entropy(scratch_.mesh(), *labels_[index(io::split_part::train)], sum_);
+  }
+  /// Whether it is: cross-entropy of labels as they are, see algebra::has_late_cross_entropy. Local.
+  bool is_late() const {
+    return task_ == io::task::classes && !own_ && weight_ != 0 && !soft_targets_ &&
+           algebra::has_late_cross_entropy<T>(scratch_.mesh());
+  }
   /// Vertices in one part of the split, and what a loss divides by.
   global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
   double weight() const { return weight_; }
@@ -224,6 +242,7 @@ class objective {
   std::array<std::optional<matrix>, 3> targets_;
   std::optional<matrix> soft_targets_;  ///< of the training set, where labels are weighted or smoothed
   mutable buffer<T, Device> memory_;    ///< of their loss
+  memory::late<double, Device> sum_;    ///< of losses, or the loss
 };
 
 }  // namespace partita::nn
