@@ -148,12 +148,12 @@ TEST_CASE("a step that is a graph has the bits of one that is launched kernel by
     CHECK(losses(0.0, o, true) == without);
     CHECK(launched() - before == most);
   };
-  for (const char* model : {"gcn", "sage", "gat"}) {
+  for (const char* model : {"gcn", "sage", "gat", "appnp", "sgc"}) {
     nn::training_options o = options_of(model);
     o.epochs = 10;
     o.schedule.curve = nn::rate_curve::cosine;
     check(o, 7);
-    if (o.model == "gat") continue;
+    if (o.model != "gcn" && o.model != "sage") continue;
     o.optimizer = o.model == "gcn" ? nn::update_rule::sgd : nn::update_rule::adamw;
     o.momentum = o.model == "gcn" ? 0.9 : 0;
     check(o, 7);

@@ -211,8 +211,10 @@ T read(const device_queue<cuda_device>& q, const T* at) {
 
 }  // namespace on_cuda
 
+namespace memory {
+
 template <class V>
-class memory::late<V, cuda_device> {
+class late<V, cuda_device> {
  public:
   void set(V value) { *place() = value; }
   /// Enqueues a copy of what will be there.
@@ -233,7 +235,7 @@ class memory::late<V, cuda_device> {
 /// does: then buffers may lie elsewhere. Not on the default stream, which cannot be captured. The queue is
 /// synchronised between two calls.
 template <>
-class memory::captured<cuda_device> {
+class captured<cuda_device> {
  public:
   template <class F>
   void operator()(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
@@ -284,5 +286,7 @@ class memory::captured<cuda_device> {
   std::pair<std::uint64_t, std::size_t> left_;  ///< when the last call ended
   bool steady_ = false;
 };
+
+}  // namespace memory
 
 }  // namespace partita

@@ -75,17 +75,13 @@ class objective {
            : error_ == value_error::huber  ? mean(algebra::huber_error(huber_delta_))
                                            : mean(algebra::squared_error{});
   }
-  /// The same in two halves, between which the host need not wait where the loss is late. The second, when
-  /// the queue has been synchronised, has the loss. What travels: as for loss, in the second half where it is
-  /// late, else in the first.
+  /// The same in two halves where it is late: the gradient, for which no host waits, and the loss, when the
+  /// queue has been synchronised. What travels: nothing in the first half, in the second as for loss.
   void start_loss(const matrix& logits, matrix& gradient) {
     if constexpr (memory::enqueues<Device>)
-      if (is_late())
-        return algebra::start_cross_entropy(logits, *labels_[index(io::split_part::train)], gradient, sum_);
-    sum_.set(loss(logits, gradient));
+      algebra::start_cross_entropy(logits, *labels_[index(io::split_part::train)], gradient, sum_);
   }
   double finish_loss() const {
-    if (!is_late()) return sum_.get();
     return algebra::finish_cross_entropy(scratch_.mesh(), *labels_[index(io::split_part::train)], sum_);
   }
   /// Whether it is: cross-entropy of labels as they are, see algebra::has_late_cross_entropy. Local.
@@ -242,7 +238,7 @@ class objective {
   std::array<std::optional<matrix>, 3> targets_;
   std::optional<matrix> soft_targets_;  ///< of the training set, where labels are weighted or smoothed
   mutable buffer<T, Device> memory_;    ///< of their loss
-  memory::late<double, Device> sum_;    ///< of losses, or the loss
+  memory::late<double, Device> sum_;    ///< of late losses
 };
 
 }  // namespace partita::nn

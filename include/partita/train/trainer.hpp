@@ -104,9 +104,8 @@ class trainer : public training<T, Device> {
   double train_epoch(epoch_report& report) override;
   void read_loss(epoch_report& report) override {
     const comm::phase_scope phase(mesh_.ledger(), "forward");
-    report.loss = loss_of_pairs_ ? *loss_of_pairs_ : objective_.finish_loss();
+    report.loss = loss_ ? *loss_ : objective_.finish_loss();
   }
-  void take_step(std::uint64_t epoch, memory::step_numbers* numbers);
   /// Whether a step is the same each time, and waits for nothing: on one rank, of layers that repeat, with a
   /// loss that is late.
   bool repeats() const {
@@ -124,41 +123,42 @@ class trainer : public training<T, Device> {
   feature_matrix<T, Device> features_;
   nn::model<T, Device> model_;
   dense<T, vertex_rows, Device> gradient_;
-  std::optional<double> loss_of_pairs_;
+  std::optional<double> loss_;  ///< of the last step, where it is not late
   memory::captured<Device> repeated_;
   std::optional<dense<T, vertex_rows, Device>> embedding_gradient_;
 };
 
 template <class T, class Device>
 double trainer<T, Device>::train_epoch(epoch_report& report) {
-  const auto number = static_cast<std::uint64_t>(report.epoch);
+  const auto epoch = static_cast<std::uint64_t>(report.epoch);
+  const auto step = [&](memory::step_numbers* numbers) {
+    {
+      const comm::phase_scope phase(mesh_.ledger(), "forward");
+      pass p{.training = true, .epoch = epoch};
+      p.numbers = numbers;
+      const auto& logits = model_.forward(features_.input(), p);
+      loss_ = loss_of_pairs(report.epoch, logits, gradient_);
+      if (!loss_ && objective_.is_late())
+        objective_.start_loss(logits, gradient_);
+      else if (!loss_)
+        loss_ = objective_.loss(logits, gradient_);
+    }
+    auto* const x = embedding();
+    if (x != nullptr && !embedding_gradient_)
+      embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
+    {
+      const comm::phase_scope phase(mesh_.ledger(), "backward");
+      model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
+      add_gradients();
+    }
+    this->move_parameters(numbers);
+    if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
+  };
   if (repeats())
-    repeated_(mesh_.queue(), number, [&](memory::step_numbers* numbers) { take_step(number, numbers); });
+    repeated_(mesh_.queue(), epoch, step);
   else
-    take_step(number, nullptr);
+    step(nullptr);
   return 0;
-}
-
-template <class T, class Device>
-void trainer<T, Device>::take_step(std::uint64_t epoch, memory::step_numbers* numbers) {
-  {
-    const comm::phase_scope phase(mesh_.ledger(), "forward");
-    pass p{.training = true, .epoch = epoch};
-    p.numbers = numbers;
-    const auto& logits = model_.forward(features_.input(), p);
-    loss_of_pairs_ = loss_of_pairs(static_cast<int>(epoch), logits, gradient_);
-    if (!loss_of_pairs_) objective_.start_loss(logits, gradient_);
-  }
-  auto* const x = embedding();
-  if (x != nullptr && !embedding_gradient_)
-    embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
-  {
-    const comm::phase_scope phase(mesh_.ledger(), "backward");
-    model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
-    add_gradients();
-  }
-  this->move_parameters(numbers);
-  if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
 }
 
 template <class T, class Device>
