@@ -263,6 +263,7 @@ class captured<cuda_device> {
   }
   template <class F>
   void repeat(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
+    const on_cuda::device_guard guard(q.device());
     auto* const host = static_cast<std::uint64_t*>(host_.reserve(most_bytes));
     if (graph_) {
       numbers_.go_on(step);
@@ -270,7 +271,6 @@ class captured<cuda_device> {
       device_.reset(q, step_numbers::most);
       left_ = memory_of(q);
       numbers_.begin(host, device_.data(), step);
-      const on_cuda::device_guard guard(q.device());
       graph_.emplace(q.stream(), [&] { work(&numbers_); });
     }
     on_cuda::check_cuda(cudaMemcpyAsync(device_.data(), host, numbers_.count() * sizeof(std::uint64_t),
