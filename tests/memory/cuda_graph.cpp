@@ -82,7 +82,8 @@ TEST_CASE("captured work that waits, or throws, is an error, and leaves the queu
   };
   partita::memory::captured<cuda_device> other;
   other(work.q, 1, throwing);
-  expect_error<partita::error>("a step of more than 4096 numbers", [&] { other(work.q, 2, throwing); });
+  expect_error<partita::error>("a step that is recorded has at most 1024 numbers of its own",
+                               [&] { other(work.q, 2, throwing); });
   CHECK(work.step(4).second == 0);
   CHECK(work.step(5).second == 1);
 }

