@@ -63,9 +63,12 @@ TEST_CASE("work is captured when a call allocated nothing, and done again with n
   }
   CHECK(work.step(10) == count{5, 0});
   CHECK(work.step(11) == count{6, 1});
-  work.q.extend(std::make_shared<partita::on_cuda::without_graphs>());
-  CHECK(work.step(12) == count{7, 0});
-  CHECK(work.step(13) == count{8, 0});
+  numbered_work moved(std::move(work));
+  CHECK(moved.step(12) == count{7, 0});
+  CHECK(moved.step(13) == count{8, 1});
+  moved.q.extend(std::make_shared<partita::on_cuda::without_graphs>());
+  CHECK(moved.step(14) == count{9, 0});
+  CHECK(moved.step(15) == count{10, 0});
 }
 
 TEST_CASE("captured work that waits, or throws, is an error, and leaves the queue as it was") {

@@ -237,6 +237,10 @@ class late<V, cuda_device> {
 template <>
 class captured<cuda_device> {
  public:
+  captured() = default;
+  /// Begins anew: what the work refers to has moved, too.
+  captured(captured&&) noexcept {}
+
   template <class F>
   void operator()(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
     const bool is_steady = std::exchange(steady_, false) && left_ == memory_of(q) && can_capture(q);
