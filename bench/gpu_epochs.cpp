@@ -37,7 +37,7 @@ struct bench_case {
   int layers;
   std::string policy = "row_1d";
   int ranks = 1;
-  bool tf32 = false, bf16 = false;  ///< dense products; operands of products with the graph
+  bool tf32 = false, bf16 = false, graphs = true;  ///< dense products; operands of products with the graph
 };
 
 std::vector<bench_case> every_case(int most_ranks) {
@@ -50,6 +50,14 @@ std::vector<bench_case> every_case(int most_ranks) {
                                    {"reddit_gat", reddit, 602, 41, "gat", 8, 2}};
   cases.push_back({"products_gcn_tf32", products, 100, 47, "gcn", 128, 2, "row_1d", 1, true});
   cases.push_back({"products_gcn_bf16", products, 100, 47, "gcn", 128, 2, "row_1d", 1, false, true});
+  for (const bool graphs : {true, false}) {  // where a step costs what its launches do
+    const std::string how = graphs ? "" : "_no_graph";
+    const bench::graph_counts karate{"karate", 34, 156}, cora{"cora", 2708, 10556};
+    cases.push_back({"karate_gcn" + how, karate, 34, 2, "gcn", 16, 2, "row_1d", 1, false, false, graphs});
+    for (const std::string model : {"gcn", "sage", "gat"})
+      cases.push_back({"cora_" + model + how, cora, 1433, 7, model, model == "gat" ? 8 : 16, 2, "row_1d", 1,
+                       false, false, graphs});
+  }
   for (const std::string policy : {"row_1d", "feature_column"})
     for (const int ranks : {1, most_ranks})
       cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
@@ -108,13 +116,14 @@ void meet(const communicator& world) {
   world.all_reduce(std::span<global_index>(nothing));
 }
 
-constexpr int warm_up = 2;
+constexpr int warm_up = 4;
 
 /// The body of every rank; the figures are the same on all.
 figures train(const communicator& world, const bench_case& c, const io::dataset& data,
               const std::string& comm, bool rmat, int epochs) {
   const policy& p = find_policy(c.policy);
   const device_queue<cuda_device> queue = cuda_queue(world, comm, c.tf32);
+  if (!c.graphs) queue.extend(std::make_shared<on_cuda::without_graphs>());
   const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
   const nn::training_options options = options_of(c);
@@ -174,6 +183,7 @@ bench::json in_json(const bench_case& c, const figures& f, int epochs) {
           {"dense_products", f.own_dense ? "own kernels"
                              : c.tf32    ? "cuBLASLt, TF32"
                                          : "cuBLASLt"},
+          {"graphs", c.graphs},
           {"sparse_products", c.bf16         ? "own kernels, operands of bf16"
                               : f.own_sparse ? "own kernels"
                                              : "the faster of cuSPARSE and own kernels"},

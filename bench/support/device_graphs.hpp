@@ -26,8 +26,8 @@ struct graph_counts {
 
   /// The same degrees on fewer vertices.
   graph_counts divided_by(int factor) const {
-    return {name, std::max<global_index>(vertices / factor, 64),
-            std::max<global_index>(nonzeros / factor, 64)};
+    const auto divided = [&](global_index n) { return std::max(n / factor, std::min<global_index>(n, 64)); };
+    return {name, divided(vertices), divided(nonzeros)};
   }
 };
 

@@ -157,6 +157,8 @@ void add_ranks(CLI::App& app, command& c) {
          "with --policy auto: what takes least time on this machine, as `calibrate` measured it")
       ->option_text("FILE.json");
   words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
+  app.add_flag("--no-graphs", c.no_graphs,
+               "with --device cuda: each kernel of a step is launched by itself, not a graph of them");
   const auto limit = [&c](const std::string& size) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
   };

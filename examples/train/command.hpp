@@ -56,6 +56,7 @@ struct command {
   std::optional<described_machine> calibration;  ///< of this machine, by which auto chooses
   std::string mpi_collectives = "messages";      ///< messages or native
   std::string device = "cpu";
+  bool no_graphs = false;  ///< steps on a CUDA device are not captured
   std::string precision = "f32";
   bool tf32 = false;                               ///< dense products of f32 on a CUDA device
   std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have

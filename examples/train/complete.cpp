@@ -272,6 +272,7 @@ int layers_of(const nn::training_options& t) {
 
 void complete(const CLI::App& app, command& c) {
   take_precision(c);
+  refuse_if(c.no_graphs && c.device != "cuda", "--no-graphs needs --device cuda: only there are graphs");
   complete_links(app, c);
   require_use(app, c.training);
   require_blocks_fit(c.training);

@@ -9,6 +9,7 @@
 
 outcome train_on_cuda(const job& j) {
   const partita::device_queue<partita::cuda_device> queue = cuda_queue(j.world, j.c.comm, j.c.tf32);
+  if (j.c.no_graphs) queue.extend(std::make_shared<partita::on_cuda::without_graphs>());
   const partita::communicator ranks = cuda_world(j.world, queue, j.c.comm, time_limit(j.c.timeout));
   const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);

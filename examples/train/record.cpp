@@ -249,6 +249,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   if (c.machine) j["machine"] = whole_path(c.machine->file);
   if (c.mpi_collectives == "native") j["mpi-collectives"] = c.mpi_collectives;
   j["device"] = c.device;
+  if (c.no_graphs) j["no-graphs"] = true;
   j["threads"] = c.threads.value();
   if (c.memory) j["memory"] = *c.memory;
   if (c.unpack_limit) j["unpack-limit"] = *c.unpack_limit;

@@ -52,7 +52,7 @@ LONG, TOO_LONG = 250, 400
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 VENDOR = re.compile(r"^(mpi\.h|cblas|lapacke|metis|nccl|cuda|cublas|cusparse|cub/|thrust/)")
 PLACE = re.compile(r"\b(host|cuda_device)\b")
-PLACE_HEADER = re.compile(r"^partita/memory/(?!(?:device|far|far_forecast|index_reader|large_list|large_pages|out_of_core)\.hpp$)")
+PLACE_HEADER = re.compile(r"^partita/memory/(?!(?:captured|device|far|far_forecast|index_reader|large_list|large_pages|out_of_core)\.hpp$)")
 # A kernel is an overload on a queue; copies of spans between host and device are another thing of the same name.
 KERNEL = re.compile(r"^(?!copy\b)(\w+)\(const device_queue<host>& q\b|^[\w:<>&*, ]+ (?!copy\b)(\w+)\(const device_queue<host>&", re.MULTILINE)
 QUEUE = r"\s*\(\s*(?:q|[\w.()>-]*queue\(\))\s*,"

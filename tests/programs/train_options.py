@@ -160,7 +160,7 @@ class Options(ProgramCase):
                                  ("--ranks-of-node 2 and --exchange-chunks 3 do not go together", "--ranks-of-node", "2", "--exchange-chunks", "3"),
                                  ("--ranks-of-node: 0 is not a positive whole number", "--ranks-of-node", "0"),
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
-                                 ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
+                                 ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
                                  *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in
                                    (("--batch", "8"), ("--stages", "2"), ("--reproducible",))),

@@ -115,7 +115,7 @@ class column_slices {
   }
   /// The same rows after dropout, keyed by vertices and columns of H. Local; no communication.
   column_slices after_dropout(const dropout_mask& mask) const {
-    const dropout_mask of_slices{mask.probability, mask.key, vertices_};
+    const dropout_mask of_slices = mask.of(vertices_);
     auto kept = std::make_shared<matrix>(mesh(), slices_->row_blocking(), slices_->col_blocking());
     const detail::dropped_columns<T> drop{of_slices.template function<T>(), columns_.begin};
     transform_indexed(*slices_, *kept, drop);

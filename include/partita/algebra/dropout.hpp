@@ -11,16 +11,24 @@ namespace partita {
 
 /// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that
 /// results do not depend on the number of ranks. Where the rows of matrices are a selection of vertices,
-/// `vertices` (in the memory of the device) has the vertex of each row, and takes its place.
+/// `vertices` (in the memory of the device) has the vertex of each row, and takes its place. In work that is
+/// done again (memory::captured) the key's word is found at `word`.
 struct dropout_mask {
   double probability = 0;
   random_key key;
   const global_index* vertices = nullptr;
+  const std::uint64_t* word = nullptr;
 
   template <class T>
   base::dropped<T> function() const {
     const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
-    return {key.word(), threshold, static_cast<T>(1 / (1 - probability)), vertices};
+    using number = base::step_number<std::uint64_t>;
+    return {word == nullptr ? number(key.word()) : number(word), threshold,
+            static_cast<T>(1 / (1 - probability)), vertices};
+  }
+  /// The same where these are the vertices of rows.
+  dropout_mask of(const global_index* vertices_of_rows) const {
+    return {probability, key, vertices_of_rows, word};
   }
 };
 

@@ -99,6 +99,33 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
   return total[0] / static_cast<double>(labels.counted());
 }
 
+/// Whether cross_entropy may be taken in two halves: on devices that enqueue, without far memory, and not on
+/// reproducible meshes. Local.
+template <class T, class Device>
+bool has_late_cross_entropy(const mesh<Device>& m) {
+  return memory::enqueues<Device> && local::runs_whole(m.queue()) && reproducible_verbs_of<T>(m) == nullptr;
+}
+/// The first half of cross_entropy, for which no host waits: the gradient, and what this rank has of the sum
+/// of losses. Local; no communication. Throws as cross_entropy.
+template <class T, class Device>
+requires memory::enqueues<Device>
+void start_cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
+                         dense<T, vertex_rows, Device>& gradient, memory::late<double, Device>& sum) {
+  labels.require_fit(logits);
+  detail::require_counted(labels.counted(), logits.shape());
+  start_cross_entropy(logits.mesh().queue(), logits.local(), labels.data(),
+                      T(1) / static_cast<T>(labels.counted()), gradient.local(), sum);
+}
+/// The second half, when the queue has been synchronised: the loss. Collective over the mesh. What travels:
+/// an all-reduce of one element.
+template <class Device>
+double finish_cross_entropy(const mesh<Device>& m, const vertex_labels<Device>& labels,
+                            const memory::late<double, Device>& sum) {
+  double total[] = {sum.get()};
+  if (m.size() > 1) m.world().all_reduce(total);
+  return total[0] / static_cast<double>(labels.counted());
+}
+
 namespace detail {
 
 /// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 for vertices that are not counted.

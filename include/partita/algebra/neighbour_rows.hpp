@@ -40,7 +40,7 @@ class neighbour_rows {
   const local_index* columns_of(const local::csr_slice<T>& part) const { return pattern_.columns_of(part); }
   /// The mask for rows of the table in place of vertices.
   base::dropped<T> keep(const dropout_mask& mask) const {
-    return dropout_mask{mask.probability, mask.key, vertices_.data()}.template function<T>();
+    return mask.of(vertices_.data()).template function<T>();
   }
 
  private:

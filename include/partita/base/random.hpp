@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/base/step_number.hpp"
 
 namespace partita {
 
@@ -67,14 +68,15 @@ struct dropped {
     }
   };
 
-  std::uint64_t word = 0;
+  step_number<std::uint64_t> word;
   std::uint64_t threshold = 0;
   T scale = 1;
   const global_index* vertices = nullptr;  ///< see dropout_mask
 
   constexpr global_index vertex(global_index i) const { return vertices == nullptr ? i : vertices[i]; }
   constexpr in_row row(global_index i) const {
-    return {base::mixed_bits(word ^ static_cast<std::uint64_t>(vertex(i))), threshold, scale};
+    const std::uint64_t now = word;
+    return {base::mixed_bits(now ^ static_cast<std::uint64_t>(vertex(i))), threshold, scale};
   }
   constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
 };

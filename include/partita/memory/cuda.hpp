@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "partita/memory/captured.hpp"
+#include "partita/memory/cuda_graph.hpp"
 #include "partita/memory/cuda_staging.hpp"
 #include "partita/memory/cuda_stream.hpp"
 
@@ -176,6 +178,9 @@ void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span
 
 namespace on_cuda {
 
+/// An extension of queues whose work is never captured.
+struct without_graphs {};
+
 /// Per-queue scratch memory for a single kernel; later users overwrite it in stream order.
 struct cuda_scratch {
   explicit cuda_scratch(const device_queue<cuda_device>&) {}
@@ -208,5 +213,86 @@ T read(const device_queue<cuda_device>& q, const T* at) {
 
 template <>
 inline constexpr bool local::multiplies_bfloat16<cuda_device> = true;
+
+namespace memory {
+
+template <class V>
+class late<V, cuda_device> {
+ public:
+  void set(V value) { *place() = value; }
+  /// Enqueues a copy of what will be there.
+  void take(const device_queue<cuda_device>& q, const V* at) {
+    on_cuda::check_cuda(cudaMemcpyAsync(place(), at, sizeof(V), cudaMemcpyDefault, q.stream()),
+                        "cudaMemcpyAsync");
+  }
+  V get() const { return value_ == nullptr ? V{} : *value_; }
+
+ private:
+  V* place() { return value_ = static_cast<V*>(memory_.reserve(sizeof(V))); }
+
+  on_cuda::pinned_memory memory_;
+  V* value_ = nullptr;
+};
+
+/// As a graph, once a call has neither allocated nor released anything, until something else of the queue
+/// does: then buffers may lie elsewhere. Not on the default stream, which cannot be captured. The queue is
+/// synchronised between two calls.
+template <>
+class captured<cuda_device> {
+ public:
+  captured() = default;
+  /// Begins anew: what the work refers to has moved, too.
+  captured(captured&&) noexcept {}
+
+  template <class F>
+  void operator()(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
+    const bool is_steady = std::exchange(steady_, false) && left_ == memory_of(q) && can_capture(q);
+    device_.reset(q, step_numbers::most);
+    host_.reserve(step_numbers::most * sizeof(std::uint64_t));
+    left_ = memory_of(q);
+    if (is_steady) {
+      repeat(q, step, work);
+    } else {
+      graph_.reset();
+      work(static_cast<step_numbers*>(nullptr));
+    }
+    steady_ = left_ == memory_of(q);
+    left_ = memory_of(q);
+  }
+
+ private:
+  /// The allocations of a queue, and what of them is there.
+  static std::pair<std::uint64_t, std::size_t> memory_of(const device_queue<cuda_device>& q) {
+    return {q.meter()->allocations(), q.meter()->current()};
+  }
+  static bool can_capture(const device_queue<cuda_device>& q) {
+    return q.stream() != nullptr && q.stream() != cudaStreamLegacy &&
+           q.find<on_cuda::without_graphs>() == nullptr;
+  }
+  template <class F>
+  void repeat(const device_queue<cuda_device>& q, std::uint64_t step, const F& work) {
+    const on_cuda::device_guard guard(q.device());
+    auto* const host = static_cast<std::uint64_t*>(host_.reserve(0));
+    if (graph_) {
+      numbers_.go_on(step);
+    } else {
+      numbers_.begin(host, device_.data(), step);
+      graph_.emplace(q.stream(), [&] { work(&numbers_); });
+    }
+    on_cuda::check_cuda(cudaMemcpyAsync(device_.data(), host, numbers_.count() * sizeof(std::uint64_t),
+                                        cudaMemcpyHostToDevice, q.stream()),
+                        "cudaMemcpyAsync");
+    graph_->launch(q.stream());
+  }
+
+  step_numbers numbers_;
+  on_cuda::pinned_memory host_;
+  buffer<std::uint64_t, cuda_device> device_;
+  std::optional<on_cuda::cuda_graph> graph_;
+  std::pair<std::uint64_t, std::size_t> left_;  ///< when the last call ended
+  bool steady_ = false;
+};
+
+}  // namespace memory
 
 }  // namespace partita

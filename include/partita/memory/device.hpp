@@ -150,6 +150,18 @@ namespace memory {
 template <class Device>
 inline constexpr bool enqueues = true;
 
+/// A number that work of a queue makes, there when the queue has been synchronised. Move-only on devices that
+/// enqueue, whose work writes to it.
+template <class V, class Device>
+class late {
+ public:
+  void set(V value) { value_ = value; }
+  V get() const { return value_; }
+
+ private:
+  V value_{};
+};
+
 }  // namespace memory
 
 namespace memory {

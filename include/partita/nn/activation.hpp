@@ -135,7 +135,14 @@ class dropout {
   }
 
   dropout_mask mask(const pass& p) const {
-    return {p.training ? probability_ : 0, {seed_, p.epoch, number_}, p.vertices};
+    dropout_mask found{p.training ? probability_ : 0, {seed_, p.epoch, number_}, p.vertices};
+    if (p.numbers != nullptr && found.probability > 0)
+      found.word = p.numbers
+                       ->number<std::uint64_t>([key = found.key](std::uint64_t epoch) {
+                         return random_key{key.seed, epoch, key.stream}.word();
+                       })
+                       .at;
+    return found;
   }
 
  private:

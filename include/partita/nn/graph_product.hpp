@@ -12,6 +12,7 @@
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/operand.hpp"
 #include "partita/algebra/spmm.hpp"
+#include "partita/memory/captured.hpp"
 
 namespace partita::nn {
 
@@ -141,14 +142,16 @@ class input_product {
   /// `y`: where f(X) is put.
   explicit input_product(matrix y) : y_(std::move(y)) {}
 
-  /// f(x), with f(const matrix& x, matrix& y); where f is a product with A, also of column slices.
+  /// f(x), with f(const matrix& x, matrix& y); where f is a product with A, also of column slices. `numbers`:
+  /// see pass.
   template <class F>
-  const operand& operator()(const operand& x, F&& f) {
+  const operand& operator()(const operand& x, F&& f, memory::step_numbers* numbers = nullptr) {
     if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
       if (auto* const slices = x.slices()) return last_.emplace(slices->aggregated());
     if (!(x.constant() && constant_)) f(dense_input_(x), y_);
     if (x.constant()) dense_input_.release();
     constant_ = x.constant();
+    if (numbers != nullptr) numbers->before_each([this, is = constant_] { constant_ = is; });
     return last_.emplace(y_);
   }
 

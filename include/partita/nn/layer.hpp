@@ -3,6 +3,7 @@
 /// The interface of a layer.
 
 #include "partita/algebra/operand.hpp"
+#include "partita/memory/captured.hpp"
 #include "partita/nn/builder.hpp"
 
 namespace partita::nn {
@@ -25,12 +26,15 @@ struct pass {
   bool elu = false;
   /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
   const global_index* vertices = nullptr;
+  /// Of a step that is recorded, to be done again: what gives numbers that differ from step to step, such as
+  /// those that follow from the epoch. Layers that repeat() use no others.
+  memory::step_numbers* numbers = nullptr;
   /// Whether epilogue_of was called: what was to be fused then is.
   mutable bool fused = false;
 
   /// The same pass, with what is fused into it, or nothing.
   pass fusing(bool relu_behind, const dropout_mask& drop_behind) const {
-    return {training, epoch, relu_behind, drop_behind, false, vertices};
+    return {training, epoch, relu_behind, drop_behind, false, vertices, numbers};
   }
   pass alone() const { return fusing(false, {}); }
   /// The epilogue of the last product of a layer, by which Z is computed: a layer that calls it has ReLU and
@@ -70,6 +74,11 @@ class layer {
   virtual void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
   /// Whether backward writes every element of the gradients of all of its parameters.
   virtual bool writes_gradients() const { return false; }
+  /// Whether a training pass and its backward enqueue the same in every step but for pass::numbers, and wait
+  /// for nothing, without far memory and on one rank: a device may then do the step again
+  /// without calling the layer (memory::captured). What forward remembers of a pass, and an evaluation may
+  /// change, it remembers again in pass::numbers->before_each.
+  virtual bool repeats() const { return false; }
   /// Columns of Z.
   virtual global_index width() const = 0;
   /// Frees what only backward reads, where forward will be called before backward is.

@@ -29,6 +29,7 @@ class linear final : public layer<T, Device> {
   }
 
   bool writes_gradients() const override { return true; }
+  bool repeats() const override { return true; }
   global_index width() const override { return weight_.shape().cols; }
 
  private:

@@ -46,6 +46,8 @@ class model {
   const blocking& row_blocking() const { return logits_.row_blocking(); }
   /// Columns of the logits.
   global_index width() const { return net_->width(); }
+  /// See layer::repeats. Local.
+  bool repeats() const { return net_->repeats(); }
   /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
   traffic predicted() const { return net_->predicted() + parameters_->predicted(); }
 

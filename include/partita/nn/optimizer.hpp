@@ -12,6 +12,7 @@
 
 #include "partita/algebra/vectors.hpp"
 #include "partita/base/function.hpp"
+#include "partita/memory/captured.hpp"
 #include "partita/nn/parameters.hpp"
 
 namespace partita::nn {
@@ -25,10 +26,12 @@ struct second_moment {
   constexpr T operator()(T v, T g) const { return decay * v + (1 - decay) * g * g; }
 };
 
-/// rate * (m * correct_first) / (sqrt(v * correct_second) + epsilon).
-template <class T>
+/// rate * (m * correct_first) / (sqrt(v * correct_second) + epsilon). `Number`: T, or one that differs from
+/// step to step of work that is done again.
+template <class T, class Number = T>
 struct adam_direction {
-  T rate, correct_first, correct_second, epsilon;
+  Number rate, correct_first, correct_second;
+  T epsilon;
   constexpr T operator()(T m, T v) const {
     return rate * (m * correct_first) / (std::sqrt(v * correct_second) + epsilon);
   }
@@ -37,11 +40,18 @@ struct adam_direction {
 /// Kingma and Ba's decay of the moments.
 inline constexpr double adam_first = 0.9, adam_second = 0.999;
 
-/// What Adam subtracts in step t = 1, 2, ..., with their epsilon.
+/// And epsilon; the correction of a moment with this decay in step t = 1, 2, ...
+inline constexpr double adam_epsilon = 1e-8;
+template <class T>
+T adam_correction(double decay, int t) {
+  return static_cast<T>(1 / (1 - std::pow(decay, t)));
+}
+
+/// What Adam subtracts in step t.
 template <class T>
 adam_direction<T> adam_direction_at(int t, double rate) {
-  return {static_cast<T>(rate), static_cast<T>(1 / (1 - std::pow(adam_first, t))),
-          static_cast<T>(1 / (1 - std::pow(adam_second, t))), T(1e-8)};
+  return {static_cast<T>(rate), adam_correction<T>(adam_first, t), adam_correction<T>(adam_second, t),
+          T(adam_epsilon)};
 }
 
 /// g + decay w; g where there is no decay.
@@ -56,32 +66,36 @@ constexpr T moved(T value, T rate, T g) {
   return base::linear_combination<T>{1, -rate}(value, g);
 }
 
-template <class T>
+template <class T, class Number>
 struct sgd_step {
-  T decay, rate;
-  constexpr void operator()(T g, T& value) const { value = moved(value, rate, decayed(decay, g, value)); }
+  T decay;
+  Number rate;
+  constexpr void operator()(T g, T& value) const { value = moved(value, T(rate), decayed(decay, g, value)); }
 };
 
-template <class T>
+template <class T, class Number>
 struct momentum_step {
-  T decay, rate, momentum;
+  T decay;
+  Number rate;
+  T momentum;
   constexpr void operator()(T g, T& value, T& velocity) const {
     velocity = momentum * velocity + decayed(decay, g, value);
-    value = moved(value, rate, velocity);
+    value = moved(value, T(rate), velocity);
   }
 };
 
 /// `decay`: added to the gradient; `shrinks`: what w is multiplied with first, 1 or less.
-template <class T>
+template <class T, class Number>
 struct adam_step {
-  T decay, shrinks;
-  adam_direction<T> direction;
+  T decay;
+  Number shrinks;
+  adam_direction<T, Number> direction;
 
   constexpr void operator()(T g, T& value, T& first, T& second) const {
     const T slope = decayed(decay, g, value);
     first = base::linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first, slope);
     second = second_moment<T>{T(adam_second)}(second, slope);
-    if (shrinks != T(1)) value *= shrinks;
+    if (const T factor = shrinks; factor != T(1)) value *= factor;
     value -= direction(first, second);
   }
 };
@@ -194,9 +208,13 @@ class optimizer {
   /// The state for this parameter set; zeros before the first step.
   state& state_of(const parameters<T, Device>& set);
 
-  void step(parameters<T, Device>& set);
+  /// `numbers`: of a step that is recorded, to be done again with the learning rate of then, while the set
+  /// and this optimiser stay where they are.
+  void step(parameters<T, Device>& set, memory::step_numbers* numbers = nullptr);
 
  private:
+  using number = std::conditional_t<memory::enqueues<Device>, base::step_number<T>, T>;
+
   optimizer_options options_;
   std::optional<state> state_;
 };
@@ -215,28 +233,39 @@ typename optimizer<T, Device>::state& optimizer<T, Device>::state_of(const param
 }
 
 template <class T, class Device>
-void optimizer<T, Device>::step(parameters<T, Device>& set) {
-  auto& [first, second, steps] = state_of(set);
-  ++steps;
-  const T rate = static_cast<T>(options_.rate), momentum = static_cast<T>(options_.momentum);
-  if (options_.rule != update_rule::sgd) {
-    const auto direction = detail::adam_direction_at<T>(steps, options_.rate);
-    const bool decoupled = options_.rule == update_rule::adamw;
+void optimizer<T, Device>::step(parameters<T, Device>& set, memory::step_numbers* numbers) {
+  state& now = state_of(set);
+  ++now.steps;
+  if (numbers != nullptr) numbers->before_each([&now] { ++now.steps; });
+  const auto number_of = [&](auto f) {
+    return numbers == nullptr ? number(f())
+                              : number(numbers->template number<T>([f](std::uint64_t) { return f(); }));
+  };
+  const auto rate_of_step = [this] { return static_cast<T>(options_.rate); };
+  const number rate = number_of(rate_of_step);
+  if (options_.rule == update_rule::sgd) {
+    const T momentum = static_cast<T>(options_.momentum);
+    if (momentum == T(0))
+      return detail::update(set, [&](T decay) { return detail::sgd_step<T, number>{decay, rate}; });
     return detail::update(
         set,
         [&](T decay) {
-          return decoupled ? detail::adam_step<T>{0, 1 - rate * decay, direction}
-                           : detail::adam_step<T>{decay, 1, direction};
+          return detail::momentum_step<T, number>{decay, rate, momentum};
         },
-        first, second);
+        now.first_moment);
   }
-  if (momentum == T(0)) return detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, rate}; });
+  const auto correction = [&](double decay) {
+    return number_of([&now, decay] { return detail::adam_correction<T>(decay, now.steps); });
+  };
+  const detail::adam_direction<T, number> direction{rate, correction(detail::adam_first),
+                                                    correction(detail::adam_second), T(detail::adam_epsilon)};
   detail::update(
       set,
-      [&](T decay) {
-        return detail::momentum_step<T>{decay, rate, momentum};
+      [&](T decay) -> detail::adam_step<T, number> {
+        if (options_.rule == update_rule::adam) return {decay, T(1), direction};
+        return {0, number_of([=] { return 1 - rate_of_step() * decay; }), direction};
       },
-      first);
+      now.first_moment, now.second_moment);
 }
 
 /// The Euclidean norm of all gradients, which have been summed over the ranks. Local; no communication.

@@ -67,6 +67,7 @@ class propagation final : public layer<T, Device> {
     backward_->end(sum, *dh);
   }
 
+  bool repeats() const override { return true; }
   global_index width() const override { return features_.size(); }
 
  private:

@@ -32,6 +32,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
     if (dh != nullptr) zip(dz, *dh, *dh, std::plus<>{});  // (n, f)
   }
 
+  bool repeats() const override { return layer_.repeats(); }
   global_index width() const override { return layer_.width(); }
   void forget() override { layer_.forget(); }
 

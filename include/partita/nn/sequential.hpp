@@ -151,6 +151,9 @@ class sequential final : public layer<T, Device> {
       return s.first_parameter == s.end_parameter || s.work->writes_gradients();
     });
   }
+  bool repeats() const override {
+    return !recomputes() && std::ranges::all_of(steps_, [](const step& s) { return s.work->repeats(); });
+  }
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
   /// The input of the last layer with parameters; null where that is the first layer.
   const matrix* hidden() const override {

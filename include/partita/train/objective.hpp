@@ -75,6 +75,20 @@ class objective {
            : error_ == value_error::huber  ? mean(algebra::huber_error(huber_delta_))
                                            : mean(algebra::squared_error{});
   }
+  /// The same in two halves where it is late: the gradient, for which no host waits, and the loss, when the
+  /// queue has been synchronised. What travels: nothing in the first half, in the second as for loss.
+  void start_loss(const matrix& logits, matrix& gradient) {
+    if constexpr (memory::enqueues<Device>)
+      algebra::start_cross_entropy(logits, *labels_[index(io::split_part::train)], gradient, sum_);
+  }
+  double finish_loss() const {
+    return algebra::finish_cross_entropy(scratch_.mesh(), *labels_[index(io::split_part::train)], sum_);
+  }
+  /// Whether it is: cross-entropy of labels as they are, see algebra::has_late_cross_entropy. Local.
+  bool is_late() const {
+    return task_ == io::task::classes && !own_ && weight_ != 0 && !soft_targets_ &&
+           algebra::has_late_cross_entropy<T>(scratch_.mesh());
+  }
   /// Vertices in one part of the split, and what a loss divides by.
   global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
   double weight() const { return weight_; }
@@ -224,6 +238,7 @@ class objective {
   std::array<std::optional<matrix>, 3> targets_;
   std::optional<matrix> soft_targets_;  ///< of the training set, where labels are weighted or smoothed
   mutable buffer<T, Device> memory_;    ///< of their loss
+  memory::late<double, Device> sum_;    ///< of late losses
 };
 
 }  // namespace partita::nn

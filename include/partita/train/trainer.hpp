@@ -102,6 +102,17 @@ class trainer : public training<T, Device> {
   /// What travels: the model's forward and backward pass, the sums of all gradients, one all-reduce of the
   /// loss.
   double train_epoch(epoch_report& report) override;
+  void read_loss(epoch_report& report) override {
+    if (loss_) return static_cast<void>(report.loss = *loss_);
+    const comm::phase_scope phase(mesh_.ledger(), "forward");
+    report.loss = objective_.finish_loss();
+  }
+  /// Whether a step is the same each time, and waits for nothing: on one rank, of layers that repeat, with a
+  /// loss that is late.
+  bool repeats() const {
+    return mesh_.size() == 1 && options_.clip == 0 && options_.embedding == 0 && objective_.is_late() &&
+           model_.repeats();
+  }
   std::optional<typename above::rows> learned_rows() override {
     auto* const x = embedding();
     if (x == nullptr) return {};
@@ -113,28 +124,41 @@ class trainer : public training<T, Device> {
   feature_matrix<T, Device> features_;
   nn::model<T, Device> model_;
   dense<T, vertex_rows, Device> gradient_;
+  std::optional<double> loss_;  ///< of the last step, where it is not late
+  memory::captured<Device> repeated_;
   std::optional<dense<T, vertex_rows, Device>> embedding_gradient_;
 };
 
 template <class T, class Device>
 double trainer<T, Device>::train_epoch(epoch_report& report) {
-  {
-    const comm::phase_scope phase(mesh_.ledger(), "forward");
-    const auto& logits = model_.forward(
-        features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(report.epoch)});
-    const std::optional<double> of_pairs = loss_of_pairs(report.epoch, logits, gradient_);
-    report.loss = of_pairs ? *of_pairs : objective_.loss(logits, gradient_);
-  }
-  auto* const x = embedding();
-  if (x != nullptr && !embedding_gradient_)
-    embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
-  {
-    const comm::phase_scope phase(mesh_.ledger(), "backward");
-    model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
-    add_gradients();
-  }
-  this->move_parameters();
-  if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
+  const auto epoch = static_cast<std::uint64_t>(report.epoch);
+  const auto step = [&](memory::step_numbers* numbers) {
+    {
+      const comm::phase_scope phase(mesh_.ledger(), "forward");
+      pass p{.training = true, .epoch = epoch};
+      p.numbers = numbers;
+      const auto& logits = model_.forward(features_.input(), p);
+      loss_ = loss_of_pairs(report.epoch, logits, gradient_);
+      if (!loss_ && objective_.is_late())
+        objective_.start_loss(logits, gradient_);
+      else if (!loss_)
+        loss_ = objective_.loss(logits, gradient_);
+    }
+    auto* const x = embedding();
+    if (x != nullptr && !embedding_gradient_)
+      embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
+    {
+      const comm::phase_scope phase(mesh_.ledger(), "backward");
+      model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
+      add_gradients();
+    }
+    this->move_parameters(numbers);
+    if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
+  };
+  if (repeats())
+    repeated_(mesh_.queue(), epoch, step);
+  else
+    step(nullptr);
   return 0;
 }
 

@@ -45,11 +45,11 @@ class training {
   /// parameters and moments of stages, between these.
   training_state<T> state();
   /// The training steps of an epoch alone, with the learning rate of the last; returns the loss before the
-  /// update, of stages in the last one. May return before the device has finished.
+  /// update, of stages in the last one.
   double step(int number) {
     epoch_report report{.epoch = number};
     (void)train_epoch(report);
-    return report.loss;
+    return mesh_.queue().synchronize(), read_loss(report), report.loss;
   }
   /// Goes on from the state of the first rank; steps are counted from there. What travels: that state, of an
   /// embedding each rank's block. Throws error, on the first rank, for the state of another model.
@@ -95,9 +95,10 @@ class training {
       base::throw_error<input_error>({name_, ": patience needs vertices for validation, and there are none"});
   }
 
-  /// The steps of an epoch; in the report the loss before the update, if only on the rank that has it.
-  /// Returns the seconds that it spent on something else.
+  /// The steps of an epoch; in the report the loss before the update, if only on the rank that has it, or
+  /// once the device was waited for, with read_loss. Returns the seconds that it spent on something else.
   virtual double train_epoch(epoch_report& report) = 0;
+  virtual void read_loss(epoch_report&) {}
   /// Makes the report that of every rank, who waited for so many seconds.
   virtual void share(epoch_report&, double) {}
   /// The scores of the current model, after this epoch, on the three parts of the split.
@@ -121,9 +122,9 @@ class training {
   virtual std::optional<far_forecast> foretold() { return {}; }  ///< over far memory
 
   /// A step with the gradients of the parameters, clipped.
-  void move_parameters() {
+  void move_parameters(memory::step_numbers* numbers = nullptr) {
     if (options_.clip > 0) clip_gradients(parameters(), options_.clip, norm_of_gradients());
-    optimizer_.step(parameters());
+    optimizer_.step(parameters(), numbers);
   }
   double seconds() const { return mesh_.ledger().seconds(); }
   /// Seconds until what has been called is done.
@@ -303,10 +304,9 @@ epoch_report training<T, Device>::epoch(int number) {
   epoch_report report{.epoch = number};
   report.set_scores({detail::no_score, detail::no_score, detail::no_score});
   const double begin = seconds(), aside = train_epoch(report);
-  double mine = memory::enqueues<Device> ? 0 : seconds_since(begin) - aside;
   const std::string not_finite = detail::not_finite_in(parameters(), optimizer_);  // waits for a device
-  if constexpr (memory::enqueues<Device>)
-    mine = (far_of(mesh_.queue()) == nullptr ? seconds() - begin : seconds_since(begin)) - aside;
+  const double mine = seconds() - begin - aside;
+  read_loss(report);
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, not_finite, report);
   share(report, mine);

@@ -42,6 +42,9 @@ std::shared_ptr<stream> machine::find(cudaStream_t s) {
       made = add_stream(current_device(), false,
                         "the default stream of device " + std::to_string(current_device()));
     ++calls_["the default stream"];
+    for (const auto& [handle, other] : streams)
+      if (other->capture && other->blocking && other->device == made->device)
+        other->capture->refuse(cudaErrorStreamCaptureImplicit, "the default stream is used");
     return made;
   }
   const auto found = streams.find(s);
@@ -59,6 +62,7 @@ memory_pool& machine::default_pool(int device) {
 }
 
 void machine::enqueue(stream& s, std::function<bool()> step) {
+  if (s.capture) return s.capture->add(&s, std::move(step));
   // What blocks and what lies on the default stream keep their order.
   const auto found = default_streams_.find(s.device);
   const bool on_default = found != default_streams_.end() && found->second.get() == &s;
@@ -160,6 +164,7 @@ void machine::run_everything() {
 }
 
 cudaError_t machine::wait_for(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position) {
+  if (s.capture) s.capture->refuse(cudaErrorStreamCaptureUnsupported, "the host waits for " + s.name);
   while (!run(s, position))
     if (!sleep(lock, patience)) {
       fail(cudaErrorLaunchTimeout, "a stream waits for what nobody gives");
@@ -170,6 +175,8 @@ cudaError_t machine::wait_for(std::unique_lock<std::mutex>& lock, stream& s, std
 }
 
 cudaError_t machine::query(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position) {
+  if (s.capture) s.capture->refuse(cudaErrorStreamCaptureUnsupported, "the host asks for " + s.name);
+  require_no_capture("a query");
   if (s.done < position && !run(s, s.done + 1)) sleep(lock, std::chrono::milliseconds(1));
   if (failure != cudaSuccess) return failure;
   if (s.done < position) return cudaErrorNotReady;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "arena.hpp"
+#include "capture.hpp"
 #include "order.hpp"
 
 struct CUstream_st {
@@ -37,14 +38,17 @@ struct CUstream_st {
   bool running = false;                           ///< its first step is being tried now
   emulator::clock clock;                          ///< what is certainly done before its next step
   std::shared_ptr<const emulator::clock> joined;  ///< the host's that is part of it
+  std::shared_ptr<emulator::capture> capture;     ///< that takes its work, if one does
 };
 struct CUevent_st {
   int device = 0;
   bool timed = false;
-  std::shared_ptr<CUstream_st> stream;  ///< null until it is recorded
+  std::shared_ptr<CUstream_st> stream;  ///< null until it is recorded, and of a capture
   std::uint64_t position = 0;           ///< steps of the stream that lie before the event
   std::shared_ptr<emulator::clock> clock;
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
+  std::shared_ptr<emulator::capture> capture;  ///< that it was recorded in, and what lies before it there
+  std::map<const CUstream_st*, std::size_t> before;
 };
 struct CUmemPoolHandle_st : emulator::memory_pool {};
 
@@ -67,6 +71,7 @@ class machine {
   std::map<stream*, std::shared_ptr<stream>> streams;
   std::set<event*> events;
   std::set<memory_pool*> pools;
+  std::set<const void*> of_graphs;            ///< blocks that graphs allocated and nobody has freed
   std::map<const void*, std::size_t> pinned;  ///< page-locked memory: bytes by address
   cudaError_t failure = cudaSuccess;          ///< of work that was enqueued; every later call says so
   std::string failure_text;
@@ -77,6 +82,7 @@ class machine {
   std::shared_ptr<stream> find(cudaStream_t s);
   memory_pool& default_pool(int device);
 
+  /// Of a stream that captures, into its list.
   void enqueue(stream& s, std::function<bool()> step);
   /// One that can run at once.
   void enqueue_work(stream& s, std::function<void()> work) {
@@ -92,6 +98,8 @@ class machine {
   cudaError_t wait_for(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position);
   /// Makes one step of progress where there is one, and says how things stand.
   cudaError_t query(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position);
+  /// Throws refused_call for what some capture's mode forbids the calling thread.
+  void require_no_capture(const char* what);
   /// The host knows that all before `position` is done, and whatever is given from now on comes after.
   void observe(const clock& c);
 
@@ -168,10 +176,14 @@ cudaError_t call(const char* name, Act act) {
   std::unique_lock lock(m.mutex);
   cudaError_t code = m.enter(name);
   if (code == cudaSuccess) {
-    if constexpr (std::is_void_v<decltype(act(m, lock))>)
-      act(m, lock);
-    else
-      code = act(m, lock);
+    try {
+      if constexpr (std::is_void_v<decltype(act(m, lock))>)
+        act(m, lock);
+      else
+        code = act(m, lock);
+    } catch (const refused_call& refused) {
+      code = refuse_with(refused.code, std::string(name) + ": " + refused.text);
+    }
   }
   if (code == cudaSuccess) return code;
   last_error() = code;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the emulated runtime: allocation, pools, page-locked memory, copies.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -27,6 +28,10 @@ cudaError_t allocate(machine& m, void** memory, std::size_t bytes, int device, m
     m.arena.poison(block);
     m.races.begin_block(block, bytes);
   };
+  if (s != nullptr && s->capture) {
+    s->capture->work->memory.push_back(*memory);
+    m.of_graphs.insert(*memory);
+  }
   if (s != nullptr)
     m.enqueue_work(*s, fill);
   else
@@ -117,14 +122,17 @@ extern "C" {
 
 cudaError_t CUDARTAPI cudaMalloc(void** memory, std::size_t bytes) {
   return call("cudaMalloc", [&](auto& m, auto&) {
+    m.require_no_capture("this");
     return emulator::allocate(m, memory, bytes, emulator::current_device(), nullptr, nullptr);
   });
 }
 cudaError_t CUDARTAPI cudaFree(void* memory) {
   return call("cudaFree", [&](auto& m, auto&) {
+    m.require_no_capture("this");
     if (memory == nullptr) return cudaSuccess;
     m.run_everything();
     if (!m.arena.retire(memory)) return cudaErrorInvalidValue;
+    m.of_graphs.erase(memory);
     m.races.forget(memory, m.arena.find(memory)->bytes);
     m.arena.release(memory);
     return cudaSuccess;
@@ -150,7 +158,15 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* memory, cudaStream_t handle) {
   return call("cudaFreeAsync", [&](auto& m, auto&) {
     const auto s = m.find(handle);
     if (!s) return cudaErrorInvalidResourceHandle;
+    if (s->capture) {
+      const auto& of_it = s->capture->work->memory;
+      if (std::find(of_it.begin(), of_it.end(), memory) == of_it.end())
+        s->capture->refuse(cudaErrorInvalidValue, "memory from before it is freed");
+      m.enqueue_work(*s, [&m, memory] { m.arena.poison(memory); });
+      return cudaSuccess;
+    }
     if (!m.arena.retire(memory)) return cudaErrorInvalidValue;
+    m.of_graphs.erase(memory);
     m.enqueue_work(*s, [&m, memory] {
       if (const auto* const b = m.arena.find(memory))
         if (const auto race = m.races.end_block(memory, b->bytes))
@@ -223,6 +239,7 @@ cudaError_t CUDARTAPI cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
 
 cudaError_t CUDARTAPI cudaMallocHost(void** memory, std::size_t bytes) {
   return call("cudaMallocHost", [&](auto& m, auto&) {
+    m.require_no_capture("this");
     *memory = ::operator new(bytes, emulator::host_page);
     std::memset(*memory, 0xFF, bytes);
     m.pinned.emplace(*memory, bytes);
@@ -233,6 +250,7 @@ cudaError_t CUDARTAPI cudaHostAlloc(void** memory, std::size_t bytes, unsigned) 
 }
 cudaError_t CUDARTAPI cudaFreeHost(void* memory) {
   return call("cudaFreeHost", [&](auto& m, auto&) {
+    m.require_no_capture("this");
     if (memory == nullptr) return cudaSuccess;
     m.run_everything();
     if (m.pinned.erase(memory) == 0) return cudaErrorInvalidValue;
@@ -243,6 +261,7 @@ cudaError_t CUDARTAPI cudaFreeHost(void* memory) {
 
 cudaError_t CUDARTAPI cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return call("cudaMemcpy", [&](auto& m, auto& lock) {
+    m.require_no_capture("this");
     return emulator::copy(m, lock, {to, bytes, from, bytes, bytes, 1}, kind, nullptr, true);
   });
 }
@@ -261,6 +280,7 @@ cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const vo
 }
 cudaError_t CUDARTAPI cudaMemset(void* memory, int value, std::size_t bytes) {
   return call("cudaMemset", [&](auto& m, auto& lock) {
+    m.require_no_capture("this");
     return emulator::set(m, lock, memory, value, bytes, nullptr, true);
   });
 }

@@ -3,6 +3,7 @@
 #include "machine.hpp"
 
 using emulator::call;
+using emulator::refuse_with;
 
 extern "C" {
 
@@ -25,6 +26,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", [&](auto& m, auto&) {
     const auto s = m.find(handle);
     if (!s) return cudaErrorInvalidResourceHandle;
+    if (s->capture) s->capture->broken = true;
     m.run(*s, s->given);
     m.streams.erase(handle);
     return cudaSuccess;
@@ -41,10 +43,6 @@ cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t handle) {
     const auto s = m.find(handle);
     return s ? m.query(lock, *s, s->given) : cudaErrorInvalidResourceHandle;
   });
-}
-cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaStreamGetDevice(cudaStream_t handle, int* device) {
   return call("cudaStreamGetDevice", [&](auto& m, auto&) {
@@ -77,6 +75,12 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t handle) {
   return call("cudaEventRecord", [&](auto& m, auto&) {
     const auto s = m.find(handle);
     if (!s || m.events.count(e) == 0 || e->device != s->device) return cudaErrorInvalidResourceHandle;
+    e->capture = s->capture;
+    if (e->capture) {
+      e->stream.reset();
+      e->before = e->capture->before[s.get()];
+      return cudaSuccess;
+    }
     e->clock = std::make_shared<emulator::clock>();
     if (e->timed || m.races.enabled()) {
       e->time = std::make_shared<std::chrono::steady_clock::time_point>();
@@ -95,6 +99,17 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t e, un
   return call("cudaStreamWaitEvent", [&](auto& m, auto&) {
     const auto s = m.find(handle);
     if (!s || m.events.count(e) == 0) return cudaErrorInvalidResourceHandle;
+    if (e->capture) {
+      if (e->capture->ended) return refuse_with(cudaErrorCapturedEvent, "the event is one of a capture");
+      if (s->capture && s->capture != e->capture)
+        s->capture->refuse(cudaErrorStreamCaptureMerge, "an event of another capture is waited for");
+      if (!s->capture) ++e->capture->before[s.get()][s.get()];  // to be joined
+      s->capture = e->capture;
+      s->capture->follow(s.get(), e->before);
+      return cudaSuccess;
+    }
+    if (e->stream && s->capture)
+      s->capture->refuse(cudaErrorStreamCaptureIsolation, "an event from before it is waited for");
     if (e->stream && e->stream != s)
       m.enqueue(*s, [&m, s = s.get(), other = e->stream, position = e->position, clock = e->clock] {
         if (!m.advance(*other, position)) return false;
@@ -107,6 +122,7 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t e, un
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
   return call("cudaEventSynchronize", [&](auto& m, auto& lock) {
     if (m.events.count(e) == 0) return cudaErrorInvalidResourceHandle;
+    if (e->capture) return refuse_with(cudaErrorCapturedEvent, "an event of a capture is waited for");
     const auto s = e->stream;
     return s ? m.wait_for(lock, *s, e->position) : m.failure;
   });
@@ -114,6 +130,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
   return call("cudaEventQuery", [&](auto& m, auto& lock) {
     if (m.events.count(e) == 0) return cudaErrorInvalidResourceHandle;
+    if (e->capture) return refuse_with(cudaErrorCapturedEvent, "an event of a capture is asked for");
     const auto s = e->stream;
     return s ? m.query(lock, *s, e->position) : m.failure;
   });

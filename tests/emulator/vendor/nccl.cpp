@@ -107,6 +107,8 @@ ncclResult_t nccl_operation(const char* name, ncclComm_t comm, cudaStream_t hand
     const auto where = m.find(handle);
     if (!where || where->device != end->device)
       return end->fail(ncclInvalidArgument, "the stream is not one of the communicator's device");
+    if (where->capture)
+      return end->fail(ncclInvalidUsage, "the emulator's NCCL does not know how to be captured");
     if (item.peer < 0 || item.peer >= end->group->size)
       return end->fail(ncclInvalidArgument, "there is no rank " + std::to_string(item.peer));
     const auto ranks = static_cast<std::size_t>(end->group->size);

@@ -125,6 +125,16 @@ struct rows_correct {
 /// Warps that go through the rows of a block.
 inline std::int64_t warps_of_rows(local_index rows) { return std::min<std::int64_t>(rows, most_parts); }
 
+/// Enqueues the loss and gradient of at least one row; the sum will be in scratch memory.
+template <class T>
+const loss_sum* start_losses(const device_queue<cuda_device>& q, matrix_view<const T> logits,
+                             const local_index* labels, T scale, matrix_view<T> gradient) {
+  const std::int64_t warps = warps_of_rows(logits.rows);
+  return start_sum_of_parts<loss_sum>(q, warps, [&](loss_sum* losses) {
+    launch_warps(q, warps, row_losses<T>{logits, labels, double{scale}, gradient, warps, losses});
+  });
+}
+
 /// As on_host::cross_entropy. Synchronises.
 template <class T>
 double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
@@ -132,14 +142,21 @@ double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> lo
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   if (logits.rows == 0) return 0;
-  const std::int64_t warps = warps_of_rows(logits.rows);
-  const loss_sum total = sum_of_parts<loss_sum>(q, warps, [&](loss_sum* losses) {
-    launch_warps(q, warps, row_losses<T>{logits, labels, double{scale}, gradient, warps, losses});
-  });
+  const loss_sum total = read(q, start_losses<T>(q, logits, labels, scale, gradient));
   if (total.wrong_row < logits.rows)
     local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row),
                        logits.cols);
   return total.loss;
+}
+/// The same without a wait, for labels that are columns or negative.
+template <class T>
+void start_cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
+                         const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient,
+                         memory::late<double, cuda_device>& loss) {
+  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
+                       local::shape_of(gradient));
+  if (logits.rows == 0) return loss.set(0);
+  loss.take(q, &start_losses<T>(q, logits, labels, scale, gradient)->loss);
 }
 
 /// As on_host::count_correct. Synchronises.

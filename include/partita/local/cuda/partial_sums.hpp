@@ -55,13 +55,18 @@ void add_up(const device_queue<cuda_device>& q, const Sum* parts, std::int64_t c
   check_cuda(cudaGetLastError(), "a kernel's launch");
 }
 
-/// The sum of what make(parts) enqueues, `count` partial sums in scratch memory. Synchronises.
+/// Where the sum of what make(parts) enqueues, `count` partial sums in scratch memory, will be: there, too.
 template <class Sum, class F>
-Sum sum_of_parts(const device_queue<cuda_device>& q, std::int64_t count, const F& make) {
+const Sum* start_sum_of_parts(const device_queue<cuda_device>& q, std::int64_t count, const F& make) {
   Sum* const parts = scratch<Sum>(q, static_cast<std::size_t>(count) + 1);
   make(parts);
   add_up(q, parts, count, 1, parts + count);
-  return read(q, parts + count);
+  return parts + count;
+}
+/// That sum. Synchronises.
+template <class Sum, class F>
+Sum sum_of_parts(const device_queue<cuda_device>& q, std::int64_t count, const F& make) {
+  return read(q, start_sum_of_parts<Sum>(q, count, make));
 }
 
 }  // namespace partita::on_cuda

@@ -53,6 +53,7 @@ class gat_conv final : public layer<T, Device> {
   }
 
   bool writes_gradients() const override { return true; }
+  bool repeats() const override { return true; }
   global_index width() const override { return bias_.shape().cols; }
 
  private:

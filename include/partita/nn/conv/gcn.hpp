@@ -35,9 +35,10 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     const auto end = p.epilogue_of(bias_ == nullptr ? nullptr : &bias_->value());
-    if (aggregated_) return gemm((*aggregated_)(h, *product_), weight_.value(), z, end);  // (A H) W (n, out)
-    gemm(h, weight_.value(), *transformed_);                                              // H W (n, out)
-    product_->apply(*transformed_, z, end);                                               // A (H W) (n, out)
+    if (aggregated_)
+      return gemm((*aggregated_)(h, *product_, p.numbers), weight_.value(), z, end);  // (A H) W (n, out)
+    gemm(h, weight_.value(), *transformed_);                                          // H W (n, out)
+    product_->apply(*transformed_, z, end);                                           // A (H W) (n, out)
   }
 
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
@@ -59,6 +60,7 @@ class gcn_conv final : public layer<T, Device> {
   }
 
   bool writes_gradients() const override { return true; }
+  bool repeats() const override { return true; }
   global_index width() const override { return weight_.shape().cols; }
 
  private:

@@ -35,6 +35,7 @@ class sage_conv final : public layer<T, Device> {
   }
 
   bool writes_gradients() const override { return true; }
+  bool repeats() const override { return true; }
   global_index width() const override { return own_.shape().cols; }
 
  private:

@@ -26,8 +26,9 @@ class sgc_conv final : public layer<T, Device> {
   }
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    smoothed_(h, [&](const matrix& x, matrix& y) { smoothing_.forward(x, y); });  // A^K H (n, in)
-    linear_.forward(smoothed_.values(), z, p);                                    // (n, out)
+    smoothed_(
+        h, [&](const matrix& x, matrix& y) { smoothing_.forward(x, y); }, p.numbers);  // A^K H (n, in)
+    linear_.forward(smoothed_.values(), z, p);                                         // (n, out)
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     const bool to_input = this->wants(dh);
@@ -35,6 +36,7 @@ class sgc_conv final : public layer<T, Device> {
     if (to_input) smoothing_.backward(h, *gradient_, dh);                        // (A^T)^K (dZ W^T) (n, in)
   }
 
+  bool repeats() const override { return true; }
   global_index width() const override { return linear_.width(); }
   const matrix* hidden() const override { return &smoothed_.values(); }
 
