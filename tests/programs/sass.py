@@ -9,7 +9,7 @@ import collections
 import struct
 import subprocess
 
-BRANCH, EXIT = 0x947, 0x94D
+BRANCH, EXIT, LOAD = 0x947, 0x94D, 0x981
 MULTIPLY_ADD = {0x223, 0x423, 0x623, 0x823, 0xC23}  # FFMA, by where its operands are
 ALWAYS = 7
 
@@ -55,21 +55,22 @@ def nested(code, least):
     return sorted(end - begin for begin, end in loops if multiply_adds(code, begin, end) >= least)
 
 
-def shortest_pass(code, least):
-    """The fewest instructions of a way from the head of a loop back to it, with at least so many multiply-adds on it."""
+def shortest_pass(code, least, loads):
+    """The fewest instructions of a way from the head of a loop back to it, with at least so many multiply-adds and loads on it."""
     heads = {to for i in range(len(code)) for to in following(code, i) if to < i}
-    return min(filter(None, (_pass_from(code, head, least) for head in heads)))
+    return min(filter(None, (_pass_from(code, head, least, loads) for head in heads)))
 
 
-def _pass_from(code, head, least):
-    steps, waiting = {(head, 0): 0}, collections.deque([(head, 0)])
+def _pass_from(code, head, least, loads):
+    steps, waiting = {(head, 0, 0): 0}, collections.deque([(head, 0, 0)])
     while waiting:
-        i, before = waiting.popleft()
-        sums = min(least, before + multiply_adds(code, i, i + 1))
+        at = i, sums, loaded = waiting.popleft()
+        sums = min(least, sums + multiply_adds(code, i, i + 1))
+        loaded = min(loads, loaded + (code[i] & 0xFFF == LOAD))
         for to in following(code, i):
-            if to == head and sums == least:
-                return steps[i, before] + 1
-            if to < len(code) and (to, sums) not in steps:
-                steps[to, sums] = steps[i, before] + 1
-                waiting.append((to, sums))
+            if to == head and (sums, loaded) == (least, loads):
+                return steps[at] + 1
+            if to < len(code) and (to, sums, loaded) not in steps:
+                steps[to, sums, loaded] = steps[at] + 1
+                waiting.append((to, sums, loaded))
     return None

@@ -130,7 +130,13 @@ struct fold_shares {
     const row_cut from = cuts[at.row], to = cuts[at.row + 1];
     local_index e = offsets[0] + from.entry;
     const local_index last = offsets[0] + to.entry;
-    progress now{fold.zero(), from.row, to.row, row_end(from.row, to.row), at.col, thread, from};
+    progress now{fold.zero(),
+                 from.row,
+                 to.row,
+                 row_end(from.row, to.row),
+                 at.col,
+                 static_cast<std::uint32_t>(thread),
+                 from.done > 0 ? from.row : -1};
     const auto beyond = static_cast<std::uint32_t>(e) + static_cast<std::uint32_t>(skew);
     const auto missing = static_cast<local_index>((4 - beyond % 4) % 4);
     const local_index first_part = missing < last - e ? missing : last - e;
@@ -142,7 +148,7 @@ struct fold_shares {
     }
     some(now, e, last - e);
     while (now.row < to.row) end_row(now);
-    if (to.done > 0) tails[thread] = now.total;
+    if (last > offsets[now.last_row]) tails[thread] = now.total;
   }
 
  private:
@@ -150,8 +156,8 @@ struct fold_shares {
     sum total;
     local_index row, last_row, end;
     local_index pack;
-    std::int64_t thread;
-    row_cut from;
+    std::uint32_t thread;
+    local_index continued;  ///< the row that an earlier share began, or -1
   };
 
   /// End of a row's entries; unreachable for the last row of the share, which stays open.
@@ -160,7 +166,7 @@ struct fold_shares {
   }
 
   constexpr void end_row(progress& now) const {
-    if (now.row == now.from.row && now.from.done > 0)
+    if (now.row == now.continued)
       heads[now.thread] = now.total;
     else
       fold.store(now.total, now.row, now.pack);

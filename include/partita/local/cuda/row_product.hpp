@@ -70,7 +70,11 @@ constexpr pack_of<T, 2 * Words> widened(const pack_of<std::uint32_t, Words>& x) 
 /// rows need no alignment; x has whole packs.
 template <class T, int Width, class Values, bool Ragged = false, class X = T>
 struct row_product : columns_ahead {
-  static constexpr int min_blocks_per_multiprocessor = sizeof(T) * Width > 8 ? 3 : 4;
+  static constexpr int registers_for_sums = sizeof(T) * Width / 4;
+  static constexpr int min_blocks_per_multiprocessor = registers_for_sums > 4 ? (Ragged ? 2 : 3)
+                                                       : registers_for_sums == 4 && (Ragged || sizeof(T) > 4)
+                                                           ? 3
+                                                           : 4;
 
   using sum = pack_of<T, Width>;
   struct term {

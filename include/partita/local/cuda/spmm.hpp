@@ -37,31 +37,37 @@ struct padded_columns {
 };
 
 /// Whether a copy of x with padded rows is worth its pass over x: where its rows, as they are, are loaded by
-/// less than the 16 bytes that as many numbers of y have. It is no option where memory is bounded: it would
-/// take what the products' operands need.
+/// less than the 16 bytes that as many numbers of y have, or are a part of rows that end within cache lines,
+/// and so lie in one line more than they fill. It is no option where memory is bounded: it would take what
+/// the products' operands need.
 template <class T, class X>
-bool pads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const X>& x) {
-  constexpr std::int64_t entries_of_row = 2;
-  const bool fits = x.cols % widest<T> == 0 && aligned(x, widest<T>);
+bool pads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const X>& x,
+          bool is_part) {
+  constexpr std::int64_t entries_of_row = 2, line = 128 / sizeof(X);
+  const bool fits =
+      x.cols % widest<T> == 0 && aligned(x, widest<T>) && (!is_part || x.row_stride % line == 0);
   return x.cols > widest<T> && !fits && a.entries >= entries_of_row * x.rows &&
          q.meter()->limit() == std::numeric_limits<std::size_t>::max() && !q.owner()->far();
 }
 
 template <class T, class X>
 void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const X>& x,
-          const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
+          bool is_part, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   if ((skew(a.values, 4) - skew(a.columns, 4)) % widest<T> != 0)
     return sum_rows(q, rows_of(a), a.columns, single_values<T>{a.values}, x, fusion, y);
   const stored_values<T> values{a.values};
-  if (!pads(q, a, x)) return sum_rows(q, rows_of(a), a.columns, values, x, fusion, y);
+  if (!pads(q, a, x, is_part)) return sum_rows(q, rows_of(a), a.columns, values, x, fusion, y);
   const auto packs = static_cast<local_index>(quotient_up(x.cols, widest<X>));
   const local_index cols = packs * widest<X>;
   const std::int64_t area = std::int64_t{x.rows} * cols;
   const matrix_view<X> wide{scratch<X>(q, static_cast<std::size_t>(area)), x.rows, cols, cols};
   on_cuda::launch(q, area, assign_packs<1, X, padded_columns<X>>{{x}, wide});
-  const row_table<X> table = table_of(matrix_view<const X>(wide));
-  fold_product(q, rows_of(a), packs,
-               row_product<T, widest<X>, stored_values<T>, true, X>{{a.columns}, values, table, fusion, y});
+  const matrix_view<const X> copy = wide;
+  if (cols == x.cols && aligned(y, widest<T>))
+    return sum_rows(q, rows_of(a), a.columns, values, copy, fusion, y);
+  fold_product(
+      q, rows_of(a), packs,
+      row_product<T, widest<X>, stored_values<T>, true, X>{{a.columns}, values, table_of(copy), fusion, y});
 }
 
 template <class T, class X>
@@ -69,7 +75,8 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
               const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
   for_columns(q, x, [&](local_index first, local_index count) {
-    pass(q, a, x.block(0, first, x.rows, count), fusion.from_column(first), y.block(0, first, y.rows, count));
+    pass(q, a, x.block(0, first, x.rows, count), count < x.cols, fusion.from_column(first),
+         y.block(0, first, y.rows, count));
   });
 }
 
