@@ -209,11 +209,13 @@ TEST_CASE("row_1d: slice k has the rows of the next ranks around, evenly many of
 }
 
 TEST_CASE("slices are as many as pay: for the rows that are needed, and the entries of a row") {
-  const auto slices = [](int ranks, std::size_t needed, std::size_t entries, int asked = 0) {
+  const auto slices = [](int ranks, std::size_t needed, std::size_t entries, int asked = 0,
+                         std::size_t own = 0) {
     int found = 0;
     on_threads(ranks, [&](const communicator& world) {
       const host_mesh m(world, {ranks, 1, 1});
-      const auto mine = algebra::detail::slices_in_effect(m, asked, m.rank() == 0 ? needed : 0, entries, 100);
+      const auto mine =
+          algebra::detail::slices_in_effect(m, asked, m.rank() == 0 ? needed : 0, own, entries, 100);
       if (m.rank() + 1 == ranks) found = static_cast<int>(mine);
     });
     return found;
@@ -223,6 +225,8 @@ TEST_CASE("slices are as many as pay: for the rows that are needed, and the entr
   CHECK(slices(2, 100 * 1024, 1'000'000) == 8);
   CHECK(slices(2, 100 * 1024, 1'000) == 5);
   CHECK(slices(2, 0, 0) == 1);
+  CHECK(slices(2, 100 * 1024, 1'000, 0, 499) == 5);
+  CHECK(slices(2, 100 * 1024, 1'000, 0, 500) == 1);  // all of it travels beside the own tile
   CHECK(slices(2, 0, 0, 7) == 7);
 }
 
@@ -246,7 +250,7 @@ TEST_CASE("the next two chunks, or slices, are in flight while one multiplies") 
         calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
       });
       REQUIRE(calls.size() == 1 + steps);
-      CHECK(calls[0] == std::array{0, 2, 0});
+      CHECK(calls[0] == std::array{0, sliced ? 3 : 2, 0});  // as many as have places of their own
       for (int j = 0; j < steps; ++j)
         CHECK(calls[1 + static_cast<std::size_t>(j)] ==
               std::array{sliced ? 1 + j : 1, std::min(j + 3, steps), j + 1});

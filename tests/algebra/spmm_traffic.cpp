@@ -2,6 +2,7 @@
 // What each policy moves, against closed forms written here from n, f, nnz and the mesh alone.
 
 #include "partita/algebra/spmm.hpp"
+#include "partita/memory/observed_passes.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 
@@ -233,6 +234,62 @@ TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of 
     CHECK(busiest_in(vertex_rows, replicated_1_5d, m, stationary::automatic) ==
           even * width / c - even * width / 12 + (c - 1) * even * width / 12);
   }
+}
+
+/// Bytes that this rank receives in y = A x, and of those the ones that do not travel while a product is
+/// enqueued that does not need them: the clock of the ledger counts products.
+struct flights {
+  global_index received = 0, alone = 0;
+};
+
+flights flights_of(const mesh<host>& m, const int& products, const policy& named, row_exchange rows,
+                   matrix_shape shape, global_index width, const std::vector<triplet<double>>& entries) {
+  const auto a = distribute(m, named, shape, share(entries, m));
+  const auto x = generate<double>(m, vertex_rows, {shape.cols, width}, field(0));
+  auto y = generate<double>(m, vertex_rows, {shape.rows, width}, field(1));
+  spmm_plan plan(a, x, {.stationary = stationary::a, .rows = rows});
+  m.ledger().use_clock([&] { return products; });
+  m.ledger().keep_events(1000);
+  plan(x, y);
+  flights f;
+  for (const comm::event& e : m.ledger().events()) {
+    f.received += e.bytes;
+    if (e.wait == e.begin) f.alone += e.bytes;
+  }
+  CHECK(f.received == 8 * plan.predicted().words);
+  auto at_once = generate<double>(m, vertex_rows, {shape.rows, width}, field(2));
+  spmm_plan(a, x, {.stationary = stationary::a, .rows = rows, .slices = 1})(x, at_once);
+  CHECK(std::ranges::equal(y.values(), at_once.values()));
+  return f;
+}
+
+TEST_CASE("what travels beside products on 8 ranks: needed rows, and of sums and results all but a part") {
+  if (sanitized) return;
+  constexpr global_index n = 2048, f = 256, block = n * f / 8 * 8;  // bytes of a rank's rows
+  std::vector<triplet<double>> entries;
+  for (global_index v = 0; v < n; ++v)
+    for (global_index k = 0; k < 8; ++k)  // half of the rows of every block
+      entries.push_back({v, (v / 256 + k) % 8 * 256 + v % 128, 1.0 + static_cast<double>(v)});
+  for (const policy& named : {row_1d, replicated_1_5d, grid_2d, split_3d, feature_column})
+    for (const row_exchange rows : {row_exchange::sparsity_aware, row_exchange::full})
+      on_threads(8, [&](const communicator& world) {
+        int products = 0;
+        const auto q = memory::observed(device_queue<host>(),
+                                        [&](const auto& call, base::function_reference<void()> run) {
+                                          products += call.kernel == "product" && call.entries > 0 ? 1 : 0;
+                                          run();
+                                        });
+        const mesh<host> m(world, default_mesh(named, 8), q);
+        const flights of = flights_of(m, products, named, rows, {n, n}, f, entries);
+        constexpr global_index parts = 4;  // of sums and results
+        const bool columns = named.name == feature_column.name;
+        const global_index others = columns ? 0 : m.shape().col * m.shape().depth - 1;
+        // What X needs on its way to columns comes before the product.
+        const global_index to_columns = columns ? block * 7 / 8 : 0;
+        // Of whole blocks, that behind the own one: two have room, and the own one is not multiplied again.
+        const bool waits = rows == row_exchange::full && m.at().row > 0 && m.at().row + 1 < m.shape().row;
+        CHECK(of.alone == (others * block + to_columns) / parts + to_columns + (waits ? block : 0));
+      });
 }
 
 }  // namespace test_ledger

@@ -2,6 +2,7 @@
 // NCCL on the emulator: the calls that are made, what they cost, and how failures end.
 
 #include "emulator/control.hpp"
+#include "partita/algebra/block_stream.hpp"
 #include "partita/comm/mesh.hpp"
 #include "support/nccl_devices.hpp"
 
@@ -31,13 +32,15 @@ void with_numbers(int ranks, const partita::nccl::options& o, auto body) {
 struct call_counts {
   std::uint64_t all_gather = emulator::calls("ncclAllGather"), broadcast = emulator::calls("ncclBroadcast"),
                 send = emulator::calls("ncclSend"), receive = emulator::calls("ncclRecv"),
-                groups = emulator::calls("ncclGroupStart"), splits = emulator::calls("ncclCommSplit"),
+                groups = emulator::calls("ncclGroupStart"), launches = emulator::calls("NCCL's launch"),
+                splits = emulator::calls("ncclCommSplit"),
                 own_sums = emulator::calls("ncclAllReduce") + emulator::calls("ncclReduceScatter");
 
   call_counts since(const call_counts& before) const {
     call_counts d = *this;
     d.all_gather -= before.all_gather, d.broadcast -= before.broadcast, d.send -= before.send;
     d.receive -= before.receive, d.groups -= before.groups, d.splits -= before.splits;
+    d.launches -= before.launches;
     d.own_sums -= before.own_sums;
     return d;
   }
@@ -105,10 +108,71 @@ TEST_CASE("which calls of NCCL an operation is") {
   });
   CHECK(copies.broadcast == 2 * p);
   CHECK(copies.groups == 0);
+  CHECK(copies.launches == p);  // the second one has nothing
+
+  const call_counts together = counted([](const communicator& c, auto& data, auto& more) {
+    const std::vector<global_index> ones = equal_counts(p, 1);
+    request first, second, third;
+    c.together([&] {
+      first = c.start_broadcast(data.out().first(5), 2);
+      second = c.start_broadcast(more.out(), 0);
+      third = c.start_all_to_all(data.in().last(p), ones, data.out().subspan(8, p), ones);
+    });
+    for (request* const r : {&first, &second, &third}) r->wait();
+  });
+  CHECK(together.broadcast == 2 * p);
+  CHECK(together.groups == 2 * p);  // one of them in the other
+  CHECK(together.launches == p);
 
   const call_counts split =
       counted([](const communicator& c, auto&, auto&) { c.split(c.rank() / 2, 0, "half"); });
   CHECK(split.splits == p);
+}
+
+TEST_CASE("a block of A that moves is one launch, with its structure and its values") {
+  constexpr int p = 3;
+  std::atomic<std::uint64_t> launches{0};
+  on_devices(p, unchecked, [&](const communicator& c, const device_queue<cuda_device>& q) {
+    const mesh<cuda_device> m(c, {1, p, 1}, q);
+    const local::tile_shape shape{2, {4}, 3, {}, {3}};
+    const std::vector<local_index> my_structure(shape.structure_size(), c.rank());
+    const std::vector<double> my_values(3, c.rank() + 0.5);
+    buffer<local_index, cuda_device> structure(q, my_structure.size());
+    buffer<double, cuda_device> values(q, my_values.size());
+    copy(q, std::span(my_structure), structure.span());
+    copy(q, std::span(my_values), values.span());
+    algebra::detail::block_stream<double, cuda_device> blocks(
+        m, std::vector(p, shape), shape.structure_at(structure.data()), std::as_const(structure).span(),
+        std::as_const(values).span());
+    const auto meet = [&] { c.all_gather(std::span<const int>(), equal_counts(p, 0), std::span<int>()); };
+    meet();
+    const std::uint64_t before = emulator::calls("NCCL's launch");
+    meet();
+    blocks.start(0);
+    for (int k = 0; k < p; ++k) {
+      blocks.arrive(static_cast<std::size_t>(k));
+      if (k + 1 < p) blocks.start(static_cast<std::size_t>(k) + 1);
+      const auto part = *blocks.parts(static_cast<std::size_t>(k), 0);
+      std::vector<local_index> columns(3);
+      std::vector<double> numbers(3);
+      copy(q, std::span(part.entries.columns, 3), std::span(columns));
+      copy(q, std::span(part.entries.values, 3), std::span(numbers));
+      CHECK(columns == std::vector<local_index>(3, k));
+      CHECK(numbers == std::vector<double>(3, k + 0.5));
+    }
+    meet();
+    if (c.rank() == 0) launches = emulator::calls("NCCL's launch") - before;
+    meet();
+  });
+  CHECK(launches == p * p);
+}
+
+TEST_CASE("sums do not start together with other operations over NCCL") {
+  with_numbers(2, unchecked, [&](const auto& fixture, const auto&, auto& data, const communicator&) {
+    expect_error<communication_error>("cannot start together", [&] {
+      fixture.c.together([&] { fixture.c.start_all_reduce(data.out()).wait(); });
+    });
+  });
 }
 
 TEST_CASE("a steady state allocates nothing and the host waits for nothing") {

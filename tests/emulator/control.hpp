@@ -11,7 +11,8 @@
 
 namespace emulator {
 
-/// How often a function of the runtime or of a library was called, by all threads.
+/// How often a function of the runtime or of a library was called, by all threads; "NCCL's launch" is what a
+/// call, or a group of them, launches on a communicator.
 std::uint64_t calls(const std::string& name);
 
 /// What a steady state must not do, or not often; differences of two such counts tell.

@@ -56,6 +56,21 @@ TEST_CASE("merged tiles of slices: the needed rows of the tiles behind the own o
   for (const auto& [place, value] : entries_of(merged, {0, 5, 10})) CHECK(value == 2 * expected.at(place));
 }
 
+TEST_CASE("merged tiles that stay on their rank begin at multiples of 16 bytes, and others without gaps") {
+  auto a = analysed(2);
+  const auto begins = [](const auto& merged) {
+    std::vector<local_index> first;
+    for (std::size_t t = 0; t < merged.count(); ++t)
+      for (const auto& part : merged.parts(t)) first.push_back(part.entries.offsets[0]);
+    return first;
+  };
+  CHECK(begins(a.merged(2)) == std::vector<local_index>{0, 4, 8});
+  CHECK(a.merged(2).structure.size() == a.merged(2).structure_size() + 1);  // 3 entries, and a place of none
+  CHECK(a.merged(2).nonzeros == 8);
+  CHECK(begins(a.merged(2, false)) == std::vector<local_index>{0, 3, 7});
+  CHECK(a.merged(2, false).structure.size() == a.merged(2, false).structure_size());
+}
+
 TEST_CASE("compacted tiles have the columns of others renumbered, in the same places") {
   auto a = analysed(0);
   const auto structure = a.tiles().structure_at(a.compacted().data());

@@ -33,10 +33,12 @@ class block_stream {
   void start(std::size_t k) {
     if (shapes_.size() < 2) return;
     const int root = static_cast<int>(k);
-    structure_requests_[k % 2] =
-        col_.start_broadcast(sent_, structures_[k % 2].span().first(shapes_[k].structure_size()), root);
-    value_requests_[k % 2] =
-        col_.start_broadcast(values_, arrived_[k % 2].span().first(shapes_[k].values_size()), root);
+    col_.together([&] {
+      structure_requests_[k % 2] =
+          col_.start_broadcast(sent_, structures_[k % 2].span().first(shapes_[k].structure_size()), root);
+      value_requests_[k % 2] =
+          col_.start_broadcast(values_, arrived_[k % 2].span().first(shapes_[k].values_size()), root);
+    });
   }
   void arrive(std::size_t k) {
     structure_requests_[k % 2].wait();

@@ -36,16 +36,18 @@ std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t recei
 
 /// The number of slices of a product without chunks: as many as are asked for; if that is 0, 1 over far
 /// memory, and else at most 8, so that on some rank one has 1024 rows, and twice as many entries as A has
-/// rows there, since each traverses Y. Throws error for less than 0. With 0, collective over the mesh. What
+/// rows there, since each traverses Y; of a rank whose own tile has half of the entries, 1, since all that it
+/// needs can travel beside that tile. Throws error for less than 0. With 0, collective over the mesh. What
 /// travels: one integer.
 template <class Device>
-std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t needed, std::size_t entries,
-                             local_index rows) {
+std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t needed, std::size_t own,
+                             std::size_t entries, local_index rows) {
   if (asked < 0) base::throw_error<error>({"an exchange of needed rows in ", asked, " slices"});
   if (asked > 0) return static_cast<std::size_t>(asked);
   if (local::chunk_bytes(m.queue()) > 0) return 1;
   constexpr std::size_t most = 8, least_rows = 1024;
-  const std::size_t traversals = entries / std::max<std::size_t>(2 * static_cast<std::size_t>(rows), 1);
+  const std::size_t traversals =
+      2 * own >= entries ? 1 : entries / std::max<std::size_t>(2 * static_cast<std::size_t>(rows), 1);
   std::vector<global_index> slices{
       static_cast<global_index>(std::min({most, needed / least_rows, traversals}))};
   m.world().all_reduce(slices, reduction::max);
@@ -99,23 +101,27 @@ class chunk_slices {
   local::csr_slice<T> part_;
 };
 
-/// The number of entries of each of these parts, chunk by chunk. Synchronises with the device.
+/// The number of entries of a part. Synchronises with the device.
 template <class T, class Device>
-std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Device>& q,
-                                                        const local::csr_slices<T>& parts,
-                                                        std::size_t chunks) {
-  std::vector<std::vector<local_index>> entries(chunks);
+local_index entries_of_part(const device_queue<Device>& q, const local::csr_slice<T>& part) {
   const auto read = [&](const local_index* from) {
     local_index value = 0;
     copy(q, std::span<const local_index>(from, 1), std::span<local_index>(&value, 1));
     return value;
   };
+  const local_index rows = part.entries.rows;
+  return rows == 0 ? 0 : read(part.entries.offsets + rows) - read(part.entries.offsets);
+}
+
+/// That of each of these parts, chunk by chunk. Synchronises with the device.
+template <class T, class Device>
+std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Device>& q,
+                                                        const local::csr_slices<T>& parts,
+                                                        std::size_t chunks) {
+  std::vector<std::vector<local_index>> entries(chunks);
   for (std::size_t j = 0; j < chunks; ++j)
-    for (const local::csr_slice<T>& part : chunk_slices<T>(parts, j, chunks)) {
-      const local_index* const offsets = part.entries.offsets;
-      const local_index rows = part.entries.rows;
-      entries[j].push_back(rows == 0 ? 0 : read(offsets + rows) - read(offsets));
-    }
+    for (const local::csr_slice<T>& part : chunk_slices<T>(parts, j, chunks))
+      entries[j].push_back(entries_of_part(q, part));
   return entries;
 }
 

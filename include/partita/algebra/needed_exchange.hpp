@@ -69,6 +69,7 @@ class needed_exchange final : public row_traffic<T> {
     if (is_coded()) make_code_buffers();
   }
 
+  std::size_t at_first() const override { return slots(); }
   std::size_t ahead() const override { return steps_.steps_of_block() > 1 ? 2 : 1; }
   void start(std::size_t n, matrix_view<const T> x) override {
     local::pack_rows(queue_, x, steps_[n].rows.span(), outgoing_[slot(n)].data());

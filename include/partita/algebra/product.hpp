@@ -26,12 +26,15 @@ struct product_facts {
 };
 
 /// In how many parts Y (m x f) goes to another layout, so that one travels while the next is multiplied: each
-/// has 2^17 bytes of a rank; 8 at most, and 1 over far memory and on devices.
+/// has 2^17 bytes of a rank, and there are 8 at most; on devices, where one takes a launch for every rank,
+/// 2^23 bytes, and 4; 1 over far memory.
 template <class T, class Device>
 std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_index features) {
-  if (!local::multiplies_any_rows<Device> || local::chunk_bytes(m.queue()) > 0) return 1;
+  if (local::chunk_bytes(m.queue()) > 0) return 1;
+  constexpr global_index least = global_index{1} << (memory::enqueues<Device> ? 23 : 17);
   const global_index bytes = rows * features / m.size() * static_cast<global_index>(sizeof(T));
-  return static_cast<std::size_t>(std::clamp<global_index>(bytes >> 17, 1, 8));
+  return static_cast<std::size_t>(
+      std::clamp<global_index>(bytes / least, 1, memory::enqueues<Device> ? 4 : 8));
 }
 /// In how many parts sums across ranks leave, one while the next is multiplied: as many as slices were asked
 /// for, or parts of the result; at once where that was asked for.
@@ -55,6 +58,8 @@ class product {
     (*this)(x, y, e);
     for (std::size_t j = 0; j < completed.chunks.size(); ++j) completed.done(j);
   }
+  /// Prepares in_chunks for chunks of these rows. Synchronises with the device.
+  virtual void plan_chunks(const std::vector<std::vector<interval>>&) {}
   virtual product_facts facts() const = 0;
 };
 
@@ -78,6 +83,7 @@ class staged_product final : public product<T, Stored> {
     if (sums == nullptr || !stages_.completes_sums() || parts_of_sums == 1) return;
     sums->cut(parts_of_sums);
     rows_of_sums_ = sums->rows_of_parts();
+    stages_.count_entries(rows_of_sums_);
   }
 
   void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e) override {
@@ -99,6 +105,9 @@ class staged_product final : public product<T, Stored> {
     if (part_ || e.has_activation() || !stages_.completes_rows())
       return product<T, Stored>::in_chunks(x, y, e, completed);
     multiply(stages_.arranged(x), y, e, &completed);
+  }
+  void plan_chunks(const std::vector<std::vector<interval>>& chunks) override {
+    if (stages_.completes_rows()) stages_.count_entries(chunks);
   }
   product_facts facts() const override {
     const product_plan<T, Device>& plan = stages_.plan();

@@ -43,7 +43,7 @@ class product_plan {
 
   /// The blocks of A that this rank multiplies, by their rows of X, and the stages of each of them.
   const std::vector<row_group>& groups() const { return groups_; }
-  const std::vector<product_stage>& stages() const { return stages_; }
+  std::span<const product_stage> stages() const { return stages_; }
   /// The steps of the traffic along row for each block, and the lists of the rows that travel; null where
   /// whole sub-blocks do.
   std::size_t steps_of_block() const {
@@ -181,8 +181,9 @@ void product_plan<T, Device>::choose_steps(global_index needed_bytes) {
     return;
   }
   const local::tile_shape& merged = a_->merged_shape();
-  options_.slices = static_cast<int>(slices_in_effect(
-      m, options_.slices, static_cast<std::size_t>(merged.widths[1]), merged.nonzeros, merged.rows));
+  options_.slices =
+      static_cast<int>(slices_in_effect(m, options_.slices, static_cast<std::size_t>(merged.widths[1]),
+                                        merged.entries_of_tile(0), merged.nonzeros, merged.rows));
 }
 
 template <class T, class Device>
@@ -190,8 +191,8 @@ const local::csr_tiles<T, Device>& product_plan<T, Device>::plan_blocks(multipli
   const auto& m = blocks_.m;
   const std::size_t own = blocks_.own_tile();
   groups_ = std::move(all.groups);
-  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(slices()) : a_->tiles();
-  if (slices() > 1) all.shapes = {a};
+  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(slices(), blocks_stay()) : a_->tiles();
+  if (merges_ && blocks_stay()) all.shapes = {a};
   const bool compact = options_.rows == row_exchange::sparsity_aware && !merges_ && a.count() > 1;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (std::size_t r = 0; compact && r < groups_[g].rows.size(); ++r)

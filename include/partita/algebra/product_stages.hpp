@@ -93,10 +93,19 @@ class product_stages {
   /// Whether it can say which rows of this rank's sums are complete: its last stages are then multiplied
   /// chunk by chunk. And whether these sums are Y.
   bool completes_sums() const {
-    return local::multiplies_any_rows<Device> && !plan_.sums_go() && plan_.options().chunks == 1 &&
-           local::chunk_bytes(queue()) == 0;
+    return !plan_.sums_go() && plan_.options().chunks == 1 && local::chunk_bytes(queue()) == 0 &&
+           (!memory::enqueues<Device> || plan_.groups().size() == 1);
   }
   bool completes_rows() const { return completes_sums() && sums_.in_place(); }
+  /// Finds how many entries the last stages have in each of these chunks, which kernels of a device are to be
+  /// told: before for_stages_of with the same ones. Synchronises with the device.
+  void count_entries(const std::vector<std::vector<interval>>& chunks) {
+    entries_.clear();
+    for (std::size_t j = 0; memory::enqueues<Device> && j < chunks.size(); ++j)
+      for_last_parts(0, chunks[j], [&](const product_stage&, const local::csr_slice<T>& part) {
+        entries_.push_back(entries_of_part(queue(), part));
+      });
+  }
   /// What it does with its sums across ranks.
   partial_sums<Sum, Device>& sums() { return sums_; }
   const partial_sums<Sum, Device>& sums() const { return sums_; }
@@ -109,10 +118,19 @@ class product_stages {
   const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
 
  private:
-  /// How many of the stages of the last block are multiplied chunk by chunk: half of those whose rows stay.
+  /// How many of the stages of the last block are multiplied chunk by chunk: half of those whose rows stay,
+  /// but one on devices, where each takes launches for every chunk.
   std::size_t last_stages() const {
-    if (!plan_.lists() || !plan_.merges()) return 1;
+    if (!plan_.lists() || !plan_.merges() || memory::enqueues<Device>)
+      return plan_.stages().back().multiplies ? 1 : 2;
     return (plan_.steps_of_block() + 1) / 2;
+  }
+  /// f(stage, part) for their parts in these rows.
+  template <class F>
+  void for_last_parts(std::size_t k, const std::vector<interval>& rows, const F& f) const {
+    for (const product_stage& s : plan_.stages().last(last_stages()))
+      for (const interval some : s.multiplies ? rows : std::vector<interval>())
+        for (const local::csr_slice<T>& part : plan_.parts(k, s, some)) f(s, part);
   }
   template <class E>
   std::unique_ptr<row_traffic<E>> make_traffic() const {
@@ -133,6 +151,7 @@ class product_stages {
   std::unique_ptr<row_traffic<Stored>> coming_;
   std::unique_ptr<row_traffic<Sum>> going_;
   partial_sums<Sum, Device> sums_;
+  std::vector<local_index> entries_;  ///< see count_entries
 };
 
 template <class T, class Device, class Sum, class Stored>
@@ -171,11 +190,10 @@ void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Sto
   const std::size_t blocks = plan_.groups().size(), steps = plan_.steps_of_block();
   accumulator<Sum> sum(sums, beta);
   std::size_t started = 0;
-  const auto start_rows = [&](std::size_t n) {  // of step n and those that may be under way beside it
-    for (; coming_ && started < std::min(n + coming_->ahead(), blocks * steps); ++started)
-      coming_->start(started, x);
+  const auto start_rows = [&](std::size_t end) {  // of the steps before `end`
+    for (; coming_ && started < std::min(end, blocks * steps); ++started) coming_->start(started, x);
   };
-  start_rows(0);
+  if (coming_) start_rows(coming_->at_first());
   plan_.stream().start(0);
   for (std::size_t k = 0; k < blocks; ++k) {
     plan_.stream().arrive(k);
@@ -189,7 +207,7 @@ void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Sto
       matrix_view<Sum> to = sums;
       if (sums_go && writes) to = s.travels ? going_->sums(n, s.tile) : plan_.own_rows(k, sums);
       if (!sums_go) rows = s.travels ? coming_->arrive(n, s.tile) : plan_.own_rows(k, x);
-      if (s.travels) start_rows(n + 1);
+      if (s.travels && coming_) start_rows(n + 1 + coming_->ahead());
       if (&s >= stages.data() + last) rows_of_last.push_back(rows);
       if (!s.multiplies || !rows_of_last.empty()) continue;
       for (const local::csr_slice<T>& part : plan_.parts(k, s)) {
@@ -203,12 +221,13 @@ void product_stages<T, Device, Sum, Stored>::for_stages_of(matrix_view<const Sto
       }
       if (sums_go && writes && s.travels) going_->leave(n, s.tile, sums);
     }
+    auto known = entries_.begin();
     for (std::size_t j = 0; last < stages.size() && j < completed->chunks.size(); ++j) {
-      for (std::size_t i = last; i < stages.size(); ++i)
-        for (const interval some : stages[i].multiplies ? completed->chunks[j] : std::vector<interval>())
-          for (const local::csr_slice<T>& part : plan_.parts(k, stages[i], some))
-            kernel(stages[i].tile, part, rows_of_last[i - last], k == 0 && i == 0 ? beta : Sum(1),
-                   part.rows_of(sums));
+      for_last_parts(k, completed->chunks[j], [&](const product_stage& s, local::csr_slice<T> part) {
+        const auto i = static_cast<std::size_t>(&s - stages.data());
+        if (known != entries_.end()) part.entries.entries = *known++;
+        kernel(s.tile, part, rows_of_last[i - last], k == 0 && i == 0 ? beta : Sum(1), part.rows_of(sums));
+      });
       completed->done(j);
     }
     if (going_ && writes) going_->finish(k, sums);

@@ -236,9 +236,11 @@ spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&,
       change_(a.mesh, a.cols, a.rows, features, l, inner_,
               algebra::detail::parts_of_result<T>(a.mesh, a.rows.size(), features.size())) {
   if (!change_.travels()) return;
-  if (change_.parts() > 1) rows_sent_ = change_.rows_of_parts();
   x_.emplace(a.mesh, inner_, a.cols, features);
   y_.emplace(a.mesh, inner_, a.rows, features);
+  if (change_.parts() == 1) return;
+  rows_sent_ = change_.rows_of_parts();
+  product_->plan_chunks(rows_sent_);
 }
 
 template <class T, class Device, class Stored>

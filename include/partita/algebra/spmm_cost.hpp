@@ -29,7 +29,7 @@ struct spmm_options {
   /// travel. More than 1 imply that only needed rows do; Y may then have other bits. 0: as many as pay, for
   /// the rows and entries of A; 1 over far memory. 1 is in effect where chunks are, where blocks of A move
   /// or whole ones of X do, and for values that are not A's own. Sums along col and depth leave in as many
-  /// parts, also there, near and on the host; 0: at most 8, of 2^17 bytes or more.
+  /// parts, also there, near; 0: at most 8, of 2^17 bytes or more, on devices 4, of 2^23.
   int slices = 0;
   /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
   /// Y has the same bits. `automatic` is decided in the second product with each block.

@@ -75,6 +75,24 @@ class communicator {
     return other;
   }
 
+  /// start(), in which this rank starts operations of this group, but no sums, that may begin together when
+  /// it returns: in one launch over NCCL, where sums throw communication_error.
+  template <class Start>
+  void together(const Start& start) const {
+    partita::comm::transport& ranks = *group_->ranks;
+    ranks.open_together();
+    try {
+      start();
+    } catch (...) {
+      try {
+        ranks.close_together();
+      } catch (const communication_error&) {  // of which the first error is the cause
+      }
+      throw;
+    }
+    ranks.close_together();
+  }
+
   /// data = data of the root. data (n); n and root must agree on all ranks. Communication: every rank except
   /// the root receives n elements.
   template <comm::writable_range Data>

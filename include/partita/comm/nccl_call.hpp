@@ -117,8 +117,9 @@ class owned_comm {
 class call_group {
  public:
   call_group() { check(ncclGroupStart(), "ncclGroupStart"); }
-  call_group(const call_group&) = delete;
-  call_group& operator=(const call_group&) = delete;
+  call_group(call_group&& other) noexcept
+      : open_(std::exchange(other.open_, false)), code_(other.code_), last_(other.last_) {}
+  call_group& operator=(call_group&&) = delete;
   ~call_group() {
     if (open_) ncclGroupEnd();
   }

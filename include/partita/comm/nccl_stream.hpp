@@ -85,9 +85,11 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   }
 
   /// Polls until a call that returned `code` is no longer in progress. On error or timeout, fails all groups
-  /// of this rank with what() in the message.
+  /// of this rank with what() in the message. Between open_together and close_together calls are not in
+  /// progress before the second.
   template <class What>
   void settle(const owned_comm& comm, ncclResult_t code, What what) {
+    if (together_ && code == ncclInProgress) return;
     const auto last = std::chrono::steady_clock::now() + options_.time_limit;
     while (code == ncclInProgress) {
       check_parent();
@@ -117,7 +119,34 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     memory_.record(pending.begun);
     return pending;
   }
-  void close(pending_operation& pending) { memory_.record(pending.done); }
+  void close(pending_operation& pending) {
+    if (together_)
+      started_.push_back(&pending);
+    else
+      memory_.record(pending.done);
+  }
+
+  /// Operations of one communicator that are launched at once, by the second call.
+  void open_together() { together_.emplace(); }
+  void close_together(const owned_comm& comm) {
+    call_group calls(std::move(*together_));
+    together_.reset();
+    std::vector<pending_operation*> started = std::exchange(started_, {});
+    const auto record = [&] {
+      for (pending_operation* const pending : started) memory_.record(pending->done);
+    };
+    try {
+      settle(comm, calls.close(), [&] {
+        return (started.empty() ? "a group of operations" : describe(started.front()->op)) +
+               ", with others: " + calls.last();
+      });
+    } catch (...) {  // enqueued parts may still use the callers' memory
+      record();
+      throw;
+    }
+    record();
+  }
+  bool is_together() const { return together_.has_value(); }
 
   /// Waits for all operations of this rank. Throws as check().
   void drain() {
@@ -192,6 +221,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   buffer<std::byte, cuda_device> scratch_;
   std::vector<std::weak_ptr<owned_comm>> comms_;
   std::vector<std::unique_ptr<pending_operation>> pending_, spare_;
+  std::optional<call_group> together_;
+  std::vector<pending_operation*> started_;  ///< together
   std::string failure_;
 };
 

@@ -32,6 +32,8 @@ class device_transport final : public comm::transport {
   std::uint64_t start(const comm::collective& op) override {
     stream().require_alive();
     if (is_message(op)) return messages_.start(op);
+    if (stream().is_together() && (op.kind == operation::reduce_scatter || op.kind == operation::all_reduce))
+      throw communication_error(describe(op) + " cannot start together with other operations");
     if (stream().settings().checked) group_->agree(op);
     pending_operation& pending = stream().open(op, *memory_);
     try {
@@ -57,6 +59,11 @@ class device_transport final : public comm::transport {
     if (is_message(op)) return messages_.abandon(op, token);
     wait_on(*reinterpret_cast<pending_operation*>(token));
   }
+  void open_together() override {
+    stream().require_alive();
+    stream().open_together();
+  }
+  void close_together() override { stream().close_together(group_->comm()); }
   std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
     return on_group_memory(group_->split(color, key, where), memory_);
   }

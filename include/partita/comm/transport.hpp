@@ -32,6 +32,10 @@ class transport {
   virtual void finish(const comm::collective& op, std::uint64_t token) = 0;
   /// Abandons a started operation: the group fails, and the operation's memory may be freed afterwards.
   virtual void abandon(const comm::collective& op, std::uint64_t token) noexcept = 0;
+  /// The operations started between these two may begin as one, when the second is called; there are no sums
+  /// among them. Throws communication_error if that fails.
+  virtual void open_together() {}
+  virtual void close_together() {}
   /// Forms one group per color, ordered by key. Collective over this group; errors name `where`.
   virtual std::shared_ptr<transport> split(int color, int key, std::source_location where) = 0;
   /// This group over device memory, or over host memory if `memory` is null; groups split from it use that

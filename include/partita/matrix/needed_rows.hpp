@@ -3,6 +3,7 @@
 /// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
 /// factors when its columns are renumbered to them.
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -137,7 +138,7 @@ class row_slices {
 };
 
 /// A row of tiles merged into few: `own`, and one tile for the needed rows of each slice, in their order
-/// there. Entry e of the merged tiles is entry order[e] of the block.
+/// there. Entry e of the merged tiles is entry order[e] of the block; places between tiles have no meaning.
 struct merged_tiles {
   tile_shape shape;
   std::vector<local_index> structure;
@@ -170,9 +171,11 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   return merged;
 }
 
-/// All merged tiles, with columns and entry order.
+/// All merged tiles, with columns and entry order. The first entry of a tile is at a multiple of `aligned`,
+/// behind places that no tile has and `nonzeros` does not count.
 inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
-                          const needed_rows& needed, const row_slices& slices, std::size_t most) {
+                          const needed_rows& needed, const row_slices& slices, std::size_t most,
+                          std::size_t aligned = 1) {
   const auto rows = static_cast<std::size_t>(block.rows);
   merged_tiles merged;
   merged.shape.rows = block.rows;
@@ -199,10 +202,16 @@ inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::siz
   std::vector<std::size_t> begins(merged.shape.count() * (rows + 1), 0);
   for_entries([&](std::size_t, std::size_t at, local_index) { ++begins[at + 1]; });
   std::inclusive_scan(begins.begin(), begins.end(), begins.begin());
+  const std::size_t nonzeros = begins.back();
+  for (std::size_t t = 1; t < merged.shape.count(); ++t) {
+    const std::size_t gap = (aligned - begins[t * (rows + 1)] % aligned) % aligned;
+    for (std::size_t& begin : std::span(begins).subspan(t * (rows + 1))) begin += gap;
+  }
   merged.structure = count_offsets(merged.shape, begins, most, 0);
   const std::size_t offsets = merged.structure.size();
-  merged.structure.resize(offsets + merged.shape.nonzeros);
-  merged.order.resize(merged.shape.nonzeros);
+  merged.structure.resize(offsets + begins.back());
+  merged.order.resize(begins.back());
+  merged.shape.nonzeros = nonzeros;
   for_entries([&](std::size_t e, std::size_t at, local_index column) {
     const std::size_t to = begins[at]++;
     merged.structure[offsets + to] = column;

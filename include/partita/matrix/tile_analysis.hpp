@@ -72,14 +72,16 @@ class tile_analysis {
   /// The needed rows in so many slices.
   row_slices sliced(std::size_t slices) { return {needed().counts(), own_, slices}; }
   /// The own tile, and one for the needed rows of each slice, in its order. A second copy of A, for products
-  /// with needed rows only.
-  const block& merged(std::size_t slices = 1) {
+  /// with needed rows only. If the block `stays` on this rank, tiles begin where libraries accept them;
+  /// otherwise its arrays have no gaps.
+  const block& merged(std::size_t slices = 1, bool stays = true) {
     if (is_single()) return *tiles_;
-    if (const auto made = merged_.find(slices); made != merged_.end()) return made->second;
+    const std::pair as(slices, stays);
+    if (const auto made = merged_.find(as); made != merged_.end()) return made->second;
     if (tiles_->is_counted())
-      return merged_.try_emplace(slices, queue_, merged_counts(slices), needed_rows{}).first->second;
-    const merged_tiles found = merge(slices);
-    block& made = merged_[slices];
+      return merged_.try_emplace(as, queue_, merged_counts(slices), needed_rows{}).first->second;
+    const merged_tiles found = merge(as);
+    block& made = merged_[as];
     static_cast<tile_shape&>(made) = found.shape;
     made.structure = on_device(found.structure);
     made.values = on_device(tiles_->form.factored ? merged_factors(slices)
@@ -118,8 +120,8 @@ class tile_analysis {
   /// copy of them on this rank, sees the new ones.
   void assign_values(std::span<const T> given) {
     copy(queue_, given, tiles_->values.span());
-    for (auto& [slices, made] : merged_) {
-      const std::vector<T> moved = reordered(given, merge(slices));
+    for (auto& [as, made] : merged_) {
+      const std::vector<T> moved = reordered(given, merge(as));
       copy(queue_, std::span<const T>(moved), made.values.span());
     }
   }
@@ -142,8 +144,10 @@ class tile_analysis {
     if (tiles_->form.columns) order.sort(std::span(all).last(order.slice().size()));
     return all;
   }
-  merged_tiles merge(std::size_t slices) {
-    return local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), sliced(slices), most_);
+  merged_tiles merge(std::pair<std::size_t, bool> as) {
+    constexpr std::size_t aligned = 4;  // columns and values at multiples of 16 bytes
+    return local::merge(*tiles_, tiles_->entries(queue_), own_, needed(), sliced(as.first), most_,
+                        as.second ? aligned : 1);
   }
   static std::vector<T> reordered(std::span<const T> given, const merged_tiles& merged) {
     std::vector<T> values;
@@ -176,7 +180,7 @@ class tile_analysis {
   buffer<local_index, Device> contiguous_, compacted_;
   buffer<T, Device> compacted_factors_;
   std::optional<tile_shape> merged_shape_;
-  std::map<std::size_t, block> merged_;  ///< by the number of slices
+  std::map<std::pair<std::size_t, bool>, block> merged_;  ///< by the number of slices, and whether it stays
   std::weak_ptr<csr_inverses<Device>> inverses_;
   std::weak_ptr<const void> copies_;
 };

@@ -102,6 +102,16 @@ struct tile_shape {
   /// The number of values stored, or of factors.
   std::size_t values_size() const { return form.factored ? factors_before(count()) : nonzeros; }
 
+  /// How many entries tile t has. Those of parts must be known.
+  std::size_t entries_of_tile(std::size_t t) const {
+    std::size_t first = t, parts = 1, entries = 0;
+    for (const offset_restart& r : restarts)
+      if (r.row > 0 && r.tile <= t) ++(r.tile < t ? first : parts);
+    for (std::size_t i = first; i < first + parts; ++i)
+      entries += static_cast<std::size_t>(entries_of_parts[i]);
+    return entries;
+  }
+
   /// Offsets where parts are tiles with known entries, as many in each row as in the others.
   std::vector<local_index> even_offsets() const {
     std::vector<local_index> offsets;

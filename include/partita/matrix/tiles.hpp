@@ -71,7 +71,7 @@ struct csr_tiles : tile_shape {
   entry_lists entries(const device_queue<Device>& q) const {
     if (is_counted_) throw error("the entries of a sparse block were counted, but not distributed");
     if (kept_structure != nullptr) return {*this, *kept_structure};
-    std::vector<local_index> found(structure_size(), 0);
+    std::vector<local_index> found(viewed.offsets.empty() ? structure.size() : structure_size(), 0);
     const std::span<local_index> all(found);
     if (viewed.offsets.empty()) {
       copy(q, structure.span(), all);

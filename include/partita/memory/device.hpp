@@ -138,9 +138,6 @@ inline constexpr bool multiplies_bfloat16 = false;
 /// Whether products on the device read factors of rows and columns in the place of values.
 template <class Device>
 inline constexpr bool multiplies_factors = false;
-/// Whether any rows of a CSR matrix are multiplied without asking the device how many entries they have.
-template <class Device>
-inline constexpr bool multiplies_any_rows = false;
 
 }  // namespace local
 

@@ -134,8 +134,6 @@ template <>
 inline constexpr bool local::multiplies_factors<host> = true;
 template <>
 inline constexpr bool memory::enqueues<host> = false;
-template <>
-inline constexpr bool local::multiplies_any_rows<host> = true;
 
 /// The threads and memory of one rank on the host. Value handle: copies share the memory meter.
 template <>

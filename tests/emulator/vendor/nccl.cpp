@@ -86,6 +86,7 @@ struct nccl_group {
   ncclResult_t launch(machine& m, nccl_lock& lock) {
     ncclResult_t result = ncclSuccess;
     for (entry& e : std::exchange(entries, {})) {
+      static_cast<void>(m.enter("NCCL's launch"));
       const auto call = std::make_shared<nccl_call>(e.end, std::move(e.items));
       const ncclResult_t begun = begin(m, lock, *e.end, [&m, call, where = e.where] {
         call->post(where);
