@@ -56,19 +56,29 @@ TEST_CASE("merged tiles of slices: the needed rows of the tiles behind the own o
   for (const auto& [place, value] : entries_of(merged, {0, 5, 10})) CHECK(value == 2 * expected.at(place));
 }
 
-TEST_CASE("merged tiles that stay on their rank begin at multiples of 16 bytes, and others without gaps") {
+TEST_CASE("merged tiles begin at multiples of what a library wants, behind places that none has") {
   auto a = analysed(2);
-  const auto begins = [](const auto& merged) {
-    std::vector<local_index> first;
-    for (std::size_t t = 0; t < merged.count(); ++t)
-      for (const auto& part : merged.parts(t)) first.push_back(part.entries.offsets[0]);
-    return first;
+  const auto merged = [&](std::size_t aligned) {
+    return local::merge(a.tiles(), a.tiles().entries(device_queue<host>()), 2, a.needed(), a.sliced(2), 100,
+                        aligned);
   };
-  CHECK(begins(a.merged(2)) == std::vector<local_index>{0, 4, 8});
-  CHECK(a.merged(2).structure.size() == a.merged(2).structure_size() + 1);  // 3 entries, and a place of none
-  CHECK(a.merged(2).nonzeros == 8);
-  CHECK(begins(a.merged(2, false)) == std::vector<local_index>{0, 3, 7});
-  CHECK(a.merged(2, false).structure.size() == a.merged(2, false).structure_size());
+  const local::merged_tiles without = merged(1), with = merged(4);
+  CHECK(with.shape.nonzeros == 8);
+  CHECK(with.shape.entries_of_parts == without.shape.entries_of_parts);
+  const std::size_t offsets = without.shape.offsets_size();
+  CHECK(without.structure.size() == offsets + 8);
+  CHECK(with.structure.size() == offsets + 9);
+  std::size_t next = 0;  // of those without gaps
+  for (std::size_t t = 0; t < 3; ++t)
+    for (const auto& part :
+         with.shape.parts<char>(t, with.shape.structure_at(with.structure.data()), nullptr)) {
+      CHECK(part.entries.offsets[0] == 4 * static_cast<local_index>(t));
+      for (local_index e = part.entries.offsets[0]; e < part.entries.offsets[4]; ++e, ++next) {
+        CHECK(part.entries.columns[e] == without.structure[offsets + next]);
+        CHECK(with.order[static_cast<std::size_t>(e)] == without.order[next]);
+      }
+    }
+  CHECK(next == 8);
 }
 
 TEST_CASE("compacted tiles have the columns of others renumbered, in the same places") {

@@ -72,11 +72,11 @@ class tile_analysis {
   /// The needed rows in so many slices.
   row_slices sliced(std::size_t slices) { return {needed().counts(), own_, slices}; }
   /// The own tile, and one for the needed rows of each slice, in its order. A second copy of A, for products
-  /// with needed rows only. If the block `stays` on this rank, tiles begin where libraries accept them;
-  /// otherwise its arrays have no gaps.
+  /// with needed rows only. If the block `stays` on this rank, tiles begin where libraries of a device accept
+  /// them; otherwise its arrays have no gaps.
   const block& merged(std::size_t slices = 1, bool stays = true) {
     if (is_single()) return *tiles_;
-    const std::pair as(slices, stays);
+    const std::pair as(slices, stays && memory::enqueues<Device>);
     if (const auto made = merged_.find(as); made != merged_.end()) return made->second;
     if (tiles_->is_counted())
       return merged_.try_emplace(as, queue_, merged_counts(slices), needed_rows{}).first->second;
@@ -180,7 +180,8 @@ class tile_analysis {
   buffer<local_index, Device> contiguous_, compacted_;
   buffer<T, Device> compacted_factors_;
   std::optional<tile_shape> merged_shape_;
-  std::map<std::pair<std::size_t, bool>, block> merged_;  ///< by the number of slices, and whether it stays
+  std::map<std::pair<std::size_t, bool>, block>
+      merged_;  ///< by the number of slices, and whether it has gaps
   std::weak_ptr<csr_inverses<Device>> inverses_;
   std::weak_ptr<const void> copies_;
 };
