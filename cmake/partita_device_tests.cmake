@@ -2,10 +2,11 @@
 # Registration of tests that need a CUDA device; the common options are those of cmake/partita_tests.cmake.
 #
 #   partita_add_device_test(NAME [TESTS FILE...] [SOURCES FILE...] [BACKENDS cublas ...] [LIBRARIES TARGET...]
-#                           [CONTROLS_EMULATOR] [NEEDS_CARD REASON] [DEVICES N] [MPI_RANKS N...] [LABELS ...]
-#                           [TIMEOUT SECONDS] [NEEDS_DATA] [NEEDS_GOLDEN])
+#                           [CONTROLS_EMULATOR] [NEEDS_CARD REASON] [NOT_ON_CARD PATTERN] [DEVICES N] [MPI_RANKS N...]
+#                           [LABELS ...] [TIMEOUT SECONDS] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program from NAME.cu, or from SOURCES. TESTS lists sources FILE.cpp that nvcc compiles as one unit;
-#     each is registered as a test of its own. With MPI_RANKS the program runs under mpirun.
+#     each is registered as a test of its own. With MPI_RANKS the program runs under mpirun. Test cases of sources that
+#     PATTERN names are for the emulator alone.
 #
 #   partita_add_device_script_test(NAME COMMAND ARG... [ON_CARD ARG...] [NEEDS_CARD REASON] [DEVICES N] [LABELS ...]
 #                                  [TIMEOUT SECONDS] [NEEDS_DATA] [NEEDS_GOLDEN])
@@ -42,7 +43,7 @@ else()
 endif()
 
 set(device_options ${test_options} CONTROLS_EMULATOR)
-set(device_values ${test_values} NEEDS_CARD DEVICES)
+set(device_values ${test_values} NEEDS_CARD NOT_ON_CARD DEVICES)
 set(device_lists ${test_lists} TESTS MPI_RANKS COMMAND ON_CARD)
 
 # Lets ctest register gpu_NAME, which runs COMMAND, if there is a device.
@@ -141,7 +142,11 @@ function(partita_add_device_test path)
     partita_register_emulator_test(${name} ${about} COMMAND ${name})
   endif()
   if(NOT arg_CONTROLS_EMULATOR AND NOT arg_MPI_RANKS)
-    partita_register_gpu_test(${name} ${about} NEEDS_CARD ${arg_NEEDS_CARD} COMMAND $<TARGET_FILE:${name}>)
+    set(command $<TARGET_FILE:${name}>)
+    if(arg_NOT_ON_CARD)
+      list(APPEND command --source-file-exclude=${arg_NOT_ON_CARD})
+    endif()
+    partita_register_gpu_test(${name} ${about} NEEDS_CARD ${arg_NEEDS_CARD} COMMAND ${command})
   endif()
 endfunction()
 

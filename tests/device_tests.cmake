@@ -3,7 +3,7 @@
 partita_add_device_test(device_kernels TESTS local/cuda local/cuda_edges)
 partita_add_device_test(programs/compress)
 file(GLOB sources CONFIGURE_DEPENDS emulator/opcodes/*.cpp)
-partita_add_device_test(opcodes SOURCES ${sources} LIBRARIES ptx_machine)
+partita_add_device_test(opcodes SOURCES ${sources} LIBRARIES ptx_machine NOT_ON_CARD */coverage.cpp)
 if(TARGET opcodes)
   set_target_properties(opcodes PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 endif()

@@ -28,7 +28,7 @@ def run(line):
         code, text = "none", str(e)
     print(f"{'ok' if code == 0 else f'FAILED ({code})':16} {name}", flush=True)
     if code != 0:
-        print(text[-3000:], flush=True)
+        print(text[-200000:], flush=True)
     return code == 0
 
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No kernel spills registers or keeps variables in local memory, on cards of two generations.
+"""No kernel spills registers or keeps variables in local memory, on cards of two generations; and those that take most of a step have
+no more registers, and no more machine instructions for an entry of a matrix, than they are meant to have.
 
 usage: spills.py NVCC SOURCE [FLAG...]        SOURCE: a .cu file, or PTX for the older ones
 """
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+
+import sass
 
 ARCHITECTURES = ["80", "90"]
 # Kernels that save registers around the slow path of a function of the compiler's, a logarithm, a division or an exponential, and those
@@ -16,39 +20,79 @@ ALLOWED = {"row_losses<double>": 32, "gradient_before_dropout<": 32, "exponentia
 
 FUNCTION = re.compile(r"Compiling entry function '(.*)' for 'sm_(\d+)'")
 USE = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+
+
+def of_one_head(code):
+    columns, weights, *_ = sass.nested(code, 16)  # the loop over columns takes 8 entries, that around it 32
+    return columns / 8 + (weights - columns) / 32
+
+
+# Machine instructions of a warp for an entry, on sm_90: what, the kernel's name, how they are counted, the most.
+INSTRUCTIONS = [
+    ("SpMM, 128 columns", "fold_shares<row_product<float, 4, stored_values<float>, false>", lambda code: sass.shortest_pass(code, 8) / 4, 12.25),
+    ("attention with dropout, 8 heads of 8 columns", "warp_product<4, 3, 4, score_weights<float, true>", lambda code: sass.nested(code, 16)[0] / 8, 20),
+    ("attention with dropout, a head of 48 columns", "warp_product<4, 0, -1, score_weights<float, true>", of_one_head, 12),
+]
+MOST_REGISTERS = 68  # of these: 24 warps of a multiprocessor are resident, in blocks of 8; 32 up to 64
+
+
+def without_names(text):
+    return subprocess.run(["c++filt"], input=text, capture_output=True, text=True, check=True).stdout.replace("partita::on_cuda::", "")
 
 
 def kernels(text):
-    """What ptxas says of each kernel: its name, the architecture, bytes of its stack and of its spills."""
-    kernel = None
+    """What ptxas says of each kernel: its name, the architecture, bytes of its stack and of its spills, its registers."""
+    kernel = ()
     for line in text.splitlines():
         if found := FUNCTION.search(line):
             kernel = found.groups()
-        elif (found := USE.search(line)) and kernel:
-            yield *kernel, *(int(n) for n in found.groups())
-            kernel = None
+        elif found := USE.search(line):
+            kernel += tuple(map(int, found.groups()))
+        elif found := REGISTERS.search(line):
+            yield *kernel, int(found.group(1))
 
 
 def allowed(name, stack):
     return any(part in name and stack <= most for part, most in ALLOWED.items())
 
 
+def only(named, part):
+    found = [value for name, value in named.items() if name.startswith(("void run_threads<" + part, "void run_warps<" + part))]
+    if len(found) != 1:
+        sys.exit(f"{len(found)} kernels are {part}")
+    return found[0]
+
+
+def too_much(cubin, registers):
+    """Of the figures above, those that are exceeded."""
+    code = {without_names(name): words for name, words in sass.kernels(cubin).items()}
+    for what, part, count, most in INSTRUCTIONS:
+        here, used = count(only(code, part)), only(registers, part)
+        print(f"{what}: {here:.2f} machine instructions for an entry (at most {most}), {used} registers (at most {MOST_REGISTERS})")
+        if here > most or used > MOST_REGISTERS:
+            yield what
+
+
 def main():
     nvcc, source, *flags = sys.argv[1:]
     # From the same PTX, which takes longest to make.
     targets = [f"-gencode=arch=compute_{ARCHITECTURES[0]},code=sm_{a}" for a in ARCHITECTURES]
-    with tempfile.NamedTemporaryFile(suffix=".fatbin") as out:
-        command = [nvcc, "-fatbin", *targets, "-Xptxas=-v", *flags, source, "-o", out.name]
+    with tempfile.TemporaryDirectory() as kept:
+        command = [nvcc, "-fatbin", *targets, "-Xptxas=-v", "-keep", f"-keep-dir={kept}", *flags, source, "-o", f"{kept}/out.fatbin"]
         result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(result.stderr)
-    text = subprocess.run(["c++filt"], input=result.stderr, capture_output=True, text=True, check=True).stdout
-    found = list(kernels(text))
-    wrong = [k for k in found if (k[2] or k[3] or k[4]) and not allowed(k[0], k[2])]
-    for name, architecture, stack, stores, loads in wrong:
-        print(f"sm_{architecture}: {stack} bytes of stack, {stores} bytes of spill stores, {loads} of loads: {name}")
-    by_architecture = {a: sum(k[1] == a for k in found) for a in ARCHITECTURES}
-    print(f"kernels looked at, by compute capability: {by_architecture}; {len(wrong)} of them use local memory")
+        if result.returncode != 0:
+            sys.exit(result.stderr)
+        found = list(kernels(without_names(result.stderr)))
+        wrong = [k for k in found if (k[2] or k[3] or k[4]) and not allowed(k[0], k[2])]
+        for name, architecture, stack, stores, loads, _ in wrong:
+            print(f"sm_{architecture}: {stack} bytes of stack, {stores} bytes of spill stores, {loads} of loads: {name}")
+        by_architecture = {a: sum(k[1] == a for k in found) for a in ARCHITECTURES}
+        print(f"kernels looked at, by compute capability: {by_architecture}; {len(wrong)} of them use local memory")
+        newest = ARCHITECTURES[-1]
+        cubin = pathlib.Path(kept) / f"{pathlib.Path(source).stem}.sm_{newest}.cubin"
+        if pathlib.Path(source).stem.endswith("f32"):
+            wrong += too_much(cubin, {k[0]: k[5] for k in found if k[1] == newest})
     return 1 if wrong or not all(by_architecture.values()) else 0
 
 
