@@ -49,25 +49,46 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("operands of bfloat16 on a device: losses and bytes of the host, under every policy") {
+namespace {
+
+/// Losses and, where nothing but rows travels, bytes.
+void check_bfloat16(const communicator& world, mesh_shape shape, const policy& p, nn::training_options o) {
   const io::dataset d = directed_graph();
-  for (const char* model : {"gcn", "sage", "gin", "gcnii", "resgcn"})
-    for_each_mesh(std::array{1, std::string(model) == "gcn" ? 4 : 2}, [&](auto policy, mesh_shape shape) {
-      on_threads(shape.size(), [&](const communicator& world) {
-        nn::training_options o = options_of(model);
-        o.operands = nn::operand_format::bfloat16;
-        const auto host_run = nn::train_model<float>(mesh<host>(world, shape), d, o, policy);
-        const mesh<cuda_device> m = cuda_mesh(world, shape, device_queue<cuda_device>());
-        const auto cuda_run = nn::train_model<float>(m, d, o, policy);
-        check_run(cuda_run, host_run, 1e-5, std::string(model) + ", " + where(policy, shape));
-        const auto bytes = [](const nn::training_result& r) {
-          global_index sum = 0;
-          for (const comm::ledger_entry& e : r.ledger) sum += e.bytes;
-          return sum;
-        };
-        if (shape.col == 1) CHECK(bytes(cuda_run) == bytes(host_run));  // else blocks of A may travel
-      });
+  o.operands = nn::operand_format::bfloat16;
+  o.epochs = 2;
+  const auto host_run = nn::train_model<float>(mesh<host>(world, shape), d, o, p);
+  const auto cuda_run = nn::train_model<float>(cuda_mesh(world, shape, device_queue<cuda_device>()), d, o, p);
+  check_run(cuda_run, host_run, 1e-5, o.model + ", " + where(p, shape));
+  const auto bytes = [](const nn::training_result& r) {
+    global_index sum = 0;
+    for (const comm::ledger_entry& e : r.ledger) sum += e.bytes;
+    return sum;
+  };
+  if (shape.col == 1) CHECK(bytes(cuda_run) == bytes(host_run));
+}
+
+}  // namespace
+
+TEST_CASE("operands of bfloat16 on a device: losses and bytes of the host, under every policy and schedule") {
+  for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(),
+               [&](const communicator& world) { check_bfloat16(world, shape, policy, options_of("gcn")); });
+  });
+  for (const char* model : {"sage", "gin", "gcnii", "resgcn"})
+    on_threads(2, [&](const communicator& world) {
+      check_bfloat16(world, {2, 1, 1}, row_1d, options_of(model));
     });
+  on_threads(4, [](const communicator& world) {
+    for (const policy& p : {row_1d, grid_2d})
+      for (const row_exchange rows :
+           {row_exchange::full, row_exchange::sparsity_aware, row_exchange::cover}) {
+        nn::training_options o = options_of("gcn");
+        o.exchange = rows;
+        o.stationary = stationary::a;
+        if (rows == row_exchange::sparsity_aware) o.exchange_chunks = 3;
+        check_bfloat16(world, default_mesh(p, 4), p, o);
+      }
+  });
 }
 
 TEST_CASE("a steady step of training on a device allocates nothing and waits for nothing but its loss") {
