@@ -75,7 +75,7 @@ void add_run(const device_queue<cuda_device>& q, const local::csr_view<T>& a, lo
       y.cols,
       [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         using weights = values_of_heads<T>;
-        fold_rows(q, pattern_rows{a.cols, a.rows, offsets}, y.cols / pack_width, skew(rows, 4),
+        fold_rows(q, pattern_rows{a.cols, a.rows, offsets, count}, y.cols / pack_width, skew(rows, 4),
                   row_product<T, pack_width, weights>{
                       rows, weights{{}, a.values, by_column.values, 1, y.cols, 0, pack_width}, table_of(x),
                       local::spmm_epilogue<T>{.alpha = alpha, .beta = beta}, y});
