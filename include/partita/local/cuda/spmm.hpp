@@ -21,18 +21,6 @@ namespace partita::on_cuda {
 
 namespace spmm_detail {
 
-/// x, and zeros behind its columns.
-template <class T>
-struct padded_columns {
-  matrix_view<const T> x;
-
-  template <int Width>
-  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    static_assert(Width == 1);
-    return {j < x.cols ? x(i, j) : T{0}};
-  }
-};
-
 /// Whether a copy of x with padded rows is worth its pass over x. It is no option where memory is bounded: it
 /// would take what the products' operands need.
 template <class T>
@@ -53,7 +41,7 @@ void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const
     const local_index cols = packs * widest<T>;
     const std::int64_t area = std::int64_t{x.rows} * cols;
     const matrix_view<T> wide{scratch<T>(q, static_cast<std::size_t>(area)), x.rows, cols, cols};
-    on_cuda::launch(q, area, assign_packs<1, T, padded_columns<T>>{{x}, wide});
+    on_cuda::launch_warps(q, x.rows, pad_row<T>{x, wide});
     const row_table<T> table = table_of(matrix_view<const T>(wide));
     return fold_rows(q, rows_of(a), packs, skew(a.columns, 4),
                      row_product<T, widest<T>, weights, true>{a.columns, values, table, fusion, y});
