@@ -26,7 +26,7 @@ partita_add_device_test(comm/mpi_device_laws LIBRARIES laws_on_the_device MPI_RA
 partita_add_device_test(local/vendor_link BACKENDS cublas cusparse NEEDS_CARD "the products of cuBLASLt and cuSPARSE")
 # What asks the emulator how often something was called, or makes it fail
 partita_add_device_test(emulator_faults SOURCES emulator/faults.cu emulator/graphs.cu emulator/races.cu emulator/sectors.cu CONTROLS_EMULATOR)
-partita_add_device_test(emulator_communicators TESTS comm/device_failures comm/device_steady memory/cuda memory/cuda_foreign memory/cuda_graph memory/cuda_staging LIBRARIES laws_on_the_device
+partita_add_device_test(emulator_communicators TESTS comm/device_failures comm/device_steady memory/cuda memory/cuda_foreign memory/cuda_graph memory/cuda_staging memory/kept_blocks LIBRARIES laws_on_the_device
                         CONTROLS_EMULATOR)
 partita_add_device_test(emulator_nccl TESTS comm/nccl_failures BACKENDS nccl LIBRARIES emulated_nccl CONTROLS_EMULATOR)
 partita_add_device_test(emulator_libraries BACKENDS cublas cusparse TESTS local/cuda_libraries local/vendor_calls algebra/device_steady CONTROLS_EMULATOR)

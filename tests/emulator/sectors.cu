@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the emulator counts of memory that kernels touch.
+#include <array>
 #include <doctest/doctest.h>
 #include <string_view>
 #include <vector>
 
 #include "emulator/control.hpp"
 #include "partita/local/cuda/edge_products.hpp"
+#include "partita/local/cuda/edges.hpp"
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
@@ -100,8 +102,8 @@ struct dots_of_rows {
   static int number(index i, index j) { return (3 * i + 5 * j) % 7 - 3; }
   static index neighbour(index row, index k) { return (5 * row + 3 * k) % sources; }
 
-  /// Bytes in sectors, for an entry, and whether the dot products are right.
-  std::int64_t bytes_of_entry() const {
+  /// Bytes in sectors, for an entry: of the dot products, which are right, and of copies of x and y.
+  std::array<std::int64_t, 2> bytes_of_entry() const {
     const device_queue<cuda_device> q;
     const index f = heads * width, entries = vertices * degree;
     std::vector<index> offsets, columns;
@@ -124,26 +126,61 @@ struct dots_of_rows {
                                             neighbours.data(), nullptr, entries};
     const partita::matrix_view<const float> rows{x.data(), vertices, f, f}, gathered{x.data(), sources, f, f};
     buffer<float, cuda_device> dots(q, expected.size());
-    const auto cost = cost_of(
-        q,
-        [&] {
-          partita::on_cuda::edge_dot(q, a, {heads, width, 0}, rows, gathered, 0.0F, dots.data());
-        },
-        "warp_dots");
+    const auto cost = [&](const char* kernel) {
+      const auto of_kernel = cost_of(
+          q,
+          [&] {
+            partita::on_cuda::edge_dot(q, a, {heads, width, 0}, rows, gathered, 0.0F, dots.data());
+          },
+          kernel);
+      CHECK(of_kernel.launches <= 2);
+      return 32 * static_cast<std::int64_t>(of_kernel.load_sectors + of_kernel.store_sectors) / entries;
+    };
+    const std::array bytes{cost("warp_dots"), cost("pad_row")};
     std::vector<float> found(expected.size());
     partita::copy(q, std::span<const float>(dots.span()), std::span(found));
     q.synchronize();
     CHECK(found == expected);
-    CHECK(cost.launches == 1);
-    return 32 * static_cast<std::int64_t>(cost.load_sectors + cost.store_sectors) / entries;
+    return bytes;
   }
 };
 
 TEST_CASE("dot products of edges read the row of an entry once") {
-  CHECK(dots_of_rows{8, 8}.bytes_of_entry() <= 342);  // a thread for an entry: 856
-  CHECK(dots_of_rows{1, 48}.bytes_of_entry() <= 240);
-  CHECK(dots_of_rows{1, 47}.bytes_of_entry() <= 300);   // rows begin anywhere; a thread for an entry: 1681
-  CHECK(dots_of_rows{1, 131}.bytes_of_entry() <= 800);  // more than lanes keep of y's row
+  const auto check = [](dots_of_rows of, std::int64_t dots, std::int64_t copies) {
+    const auto [bytes, of_copies] = of.bytes_of_entry();
+    CHECK(bytes == dots);
+    CHECK(of_copies == copies);
+  };
+  check({8, 8}, 318, 0);  // a thread for an entry: 856
+  check({1, 48}, 223, 0);
+  check({1, 47}, 223, 38);    // rows begin anywhere; a thread for an entry: 1681
+  check({1, 7}, 77, 0);       // too narrow for a copy
+  check({1, 132}, 634, 0);    // by more lanes
+  check({1, 1028}, 6568, 0);  // more than lanes keep of y's row
+}
+
+TEST_CASE("softmax values of 8 heads are stored by 16 bytes") {
+  using index = partita::local_index;
+  constexpr index vertices = 128, degree = 14, heads = 8, entries = vertices * degree;
+  const device_queue<cuda_device> q;
+  std::vector<index> offsets, columns;
+  for (index v = 0; v <= vertices; ++v) offsets.push_back(v * degree);
+  for (index e = 0; e < entries; ++e) columns.push_back(dots_of_rows::neighbour(e / degree, e % degree));
+  const auto starts = on_card(q, offsets), neighbours = on_card(q, columns);
+  const auto zeros = on_card(q, std::vector<float>(vertices * heads));
+  const partita::local::csr_view<float> a{vertices,          vertices, starts.data(),
+                                          neighbours.data(), nullptr,  entries};
+  const partita::matrix_view<const float> all{zeros.data(), vertices, heads, heads};
+  buffer<float, cuda_device> values(q, entries * heads);
+  const auto cost = cost_of(
+      q, [&] { partita::on_cuda::edge_softmax<float>(q, a, heads, 0.2F, all, all, all, values.data()); },
+      "store_softmax");
+  CHECK(32 * cost.store_sectors == entries * heads * sizeof(float));
+  CHECK(32 * cost.load_sectors / entries == 48);
+  CHECK(cost.warp_instructions / entries <= 8);  // by single heads 17
+  std::vector<float> found(entries * heads);
+  partita::copy(q, std::span<const float>(values.span()), std::span(found));
+  CHECK(found == std::vector<float>(entries * heads, 1));  // exp(0 - 0)
 }
 
 /// A product of 128 columns with rows of 14 entries, in whole numbers, of an x stored as X.

@@ -21,10 +21,13 @@ TEST_CASE("algorithms of cublas are chosen once for a shape") {
   CHECK(looked_up() == before + 4);
 }
 
-/// Lookups for products of (m, k) and (k, 2), in turn.
-std::uint64_t lookups(const device_queue& q, const std::vector<std::array<int, 2>>& products) {
+/// Lookups for products of (rows, k) and (k, 2), or of (rows, k) transposed and (rows, 2), in turn.
+std::uint64_t lookups(const device_queue& q, const std::vector<std::array<int, 2>>& products,
+                      bool transposed = false) {
   const auto before = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
-  for (const auto& [m, k] : products) check_gemm<float>(q, {m, 2, k, false, false, false, true, 0}, 0.0F);
+  for (const auto& [rows, k] : products)
+    check_gemm<float>(q, {transposed ? k : rows, 2, transposed ? rows : k, transposed, false, false, true, 0},
+                      0.0F);
   return emulator::calls("cublasLtMatmulAlgoGetHeuristic") - before;
 }
 
@@ -39,6 +42,15 @@ TEST_CASE("an algorithm of cublas that does not run on another number of rows is
   const device_queue q(0, partita::cublas_gemm());
   CHECK(lookups(q, {{2064, 3}, {2560, 3}}) == 1);
   CHECK(lookups(q, {{2065, 3}, {2072, 3}, {2065, 3}}) == 1);
+}
+
+TEST_CASE("algorithms of cublas serve gradients of weights of about as many rows") {
+  const device_queue q(0, partita::cublas_gemm());
+  CHECK(lookups(q, {{81, 3}, {85, 3}, {95, 3}, {96, 3}}, true) == 1);
+  CHECK(lookups(q, {{97, 3}, {112, 3}, {81, 3}, {96, 3}}, true) == 1);
+  CHECK(lookups(q, {{81, 4}}, true) == 1);
+  CHECK(lookups(q, {{2064, 3}, {2560, 3}}, true) == 1);
+  CHECK(lookups(q, {{2065, 3}, {2072, 3}, {2065, 3}}, true) == 1);  // by eights alone
 }
 
 TEST_CASE("algorithms of cublas that were used last are kept") {

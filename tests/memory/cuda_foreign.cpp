@@ -70,6 +70,9 @@ TEST_CASE("a foreign allocator gives and takes what a queue's buffers have") {
       CHECK(download(q, b) == filled(33, 4));
     }
     CHECK(other.taken == 172);
+    q.recycle_memory();
+    { const buffer<int, cuda_device> a(q, 10); }
+    CHECK(other.taken == 212);
     CHECK_THROWS_AS((buffer<int, cuda_device>(q, 100)), std::bad_alloc);
     expect_error<partita::device_error>("a foreign allocator gave no memory for a buffer of 800 bytes",
                                         [&] { buffer<int, cuda_device>(q, 200); });

@@ -69,8 +69,8 @@ class device_queue<cuda_device> {
   const std::shared_ptr<memory::memory_meter>& meter() const { return state_->stream->shared_meter(); }
   /// As device_queue<host>::limit_memory.
   void limit_memory(std::size_t bytes) const { meter()->limit(bytes); }
-  /// As device_queue<host>::recycle_memory; the device's memory pool always does.
-  void recycle_memory() const {}
+  /// As device_queue<host>::recycle_memory, for buffers from the device's pool; on any thread.
+  void recycle_memory() const { state_->stream->recycle(); }
 
   /// The extension of this type, or null.
   template <class Extension>
@@ -100,7 +100,10 @@ class device_queue<cuda_device> {
   void synchronize() const {
     watch_until([this] { return on_cuda::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
     on_cuda::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    ++state_->waits;
   }
+  /// How often it has been waited for all of its work.
+  std::uint64_t waits() const { return state_->waits; }
   /// Waits for the work preceding `event`, on whichever stream it was recorded.
   void synchronize(const on_cuda::cuda_event& event) const {
     watch_until([&] { return event.reached(); });
@@ -132,6 +135,7 @@ class device_queue<cuda_device> {
     std::shared_ptr<const on_cuda::cuda_stream> stream;
     std::vector<std::weak_ptr<on_cuda::queue_watcher>> watchers;
     memory::detail::typed_values resources;
+    std::uint64_t waits = 0;
   };
 
   std::shared_ptr<state> state_;

@@ -59,6 +59,7 @@ void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body
 /// Enqueues body(warp, 0), ..., body(warp, 31) for every warp.
 template <class Body>
 void launch_warps(const device_queue<cuda_device>& q, std::int64_t warps, const Body& body) {
+  if (warps <= 0) return;
   constexpr int warps_of_block = launch_block / 32;
   const auto blocks = static_cast<unsigned>((warps + warps_of_block - 1) / warps_of_block);
   const device_guard guard(q.device());

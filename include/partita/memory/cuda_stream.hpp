@@ -7,13 +7,16 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "partita/memory/cuda_call.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far_store.hpp"
+#include "partita/memory/kept_blocks.hpp"
 
 namespace partita::on_cuda {
 
@@ -54,6 +57,10 @@ struct foreign_stream {
 
 /// A CUDA stream, owned or adopted; buffers allocated on it keep this object alive.
 class cuda_stream {
+  auto back() const {
+    return [this](void* memory, std::size_t bytes) { give_back(memory, bytes); };
+  }
+
  public:
   /// Throws device_error if the device does not exist.
   explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
@@ -86,6 +93,11 @@ class cuda_stream {
   cuda_stream& operator=(const cuda_stream&) = delete;
   /// Waits for the stream, and destroys it unless it was adopted.
   ~cuda_stream() {
+    if (recycles_) {
+      const std::lock_guard lock(keepers().guard);
+      std::erase_if(keepers().streams, [this](const cuda_stream* each) { return each == this; });
+    }
+    give_back_free();
     cudaStreamSynchronize(stream_);
     if (!theirs_) cudaStreamDestroy(stream_);
   }
@@ -101,28 +113,36 @@ class cuda_stream {
   void wait_for(cudaStream_t other) const;
 
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the foreign allocator, or from the
-  /// device's default memory pool, which all streams share. If the device has no more for the pool, waits for
-  /// it, gives back what the pool caches, and retries. Throws device_error, and whatever the foreign
-  /// allocator throws.
+  /// device's default memory pool, which all streams share. If the device has no more for the pool, gives
+  /// back what streams keep, waits for it, gives back what the pool caches, and retries. Throws device_error,
+  /// and whatever the foreign allocator throws.
   void* allocate(std::size_t bytes) const {
-    if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) {
-      void* const memory = far_->store->allocate(bytes);
-      far_meter_->add(bytes);
-      return memory;
-    }
-    meter_->add(bytes);
+    if (far_ && bytes >= far_->from) return allocate_far(bytes);
+    if (void* const memory = kept(bytes)) return memory;
+    if (!meter_->fits(bytes)) give_back_free();
+    if (far_ && !meter_->fits(bytes)) return allocate_far(bytes);
     if (theirs_ && theirs_->allocate) return allocate_foreign(bytes);
+    const std::size_t rounded = memory::size_class(bytes);
+    std::size_t size = recycles_ && meter_->fits(rounded) ? rounded : bytes;
+    meter_->add(size);
     void* memory = nullptr;
-    cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
+    cudaError_t code = cudaMallocAsync(&memory, size, stream_);
     if (code == cudaErrorMemoryAllocation) {
       static_cast<void>(cudaGetLastError());
       const on_cuda::device_guard guard(device_);
+      give_back_kept_memory(device_);
       on_cuda::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       on_cuda::check_cuda(cudaMemPoolTrimTo(pool(), 0), "cudaMemPoolTrimTo");
-      code = cudaMallocAsync(&memory, bytes, stream_);
+      meter_->remove(size - bytes);
+      size = bytes;
+      code = cudaMallocAsync(&memory, size, stream_);
     }
-    if (code != cudaSuccess) meter_->remove(bytes);
+    if (code != cudaSuccess) meter_->remove(size);
     on_cuda::check_cuda(code, "cudaMallocAsync");
+    if (recycles_) {
+      const std::lock_guard lock(guard_);
+      kept_.keep(memory, size);
+    }
     return memory;
   }
   /// Stream-ordered: work enqueued earlier may still use the memory.
@@ -132,11 +152,16 @@ class cuda_stream {
       far_meter_->remove(bytes);
       return far_->store->release(memory, bytes);
     }
-    if (theirs_ && theirs_->release)
-      theirs_->release(memory, bytes, stream_);
-    else
-      cudaFreeAsync(memory, stream_);
-    meter_->remove(bytes);
+    const std::lock_guard lock(guard_);
+    if (!kept_.put(memory)) give_back(memory, bytes);
+  }
+  /// From now on keeps memory of the pool that is released, in sizes of size_class, for allocations that need
+  /// about as much: later work of this stream gets it without a call. A foreign allocator is called as ever.
+  void recycle() const {
+    if (recycles_ || (theirs_ && theirs_->allocate)) return;
+    recycles_ = true;
+    const std::lock_guard lock(keepers().guard);
+    keepers().streams.push_back(this);
   }
   /// As host_memory::use_far.
   void use_far(const far_options& options) const { far_ = options; }
@@ -145,7 +170,44 @@ class cuda_stream {
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
+  /// The streams of this process that recycle.
+  struct keeping_streams {
+    std::mutex guard;
+    std::vector<const cuda_stream*> streams;
+  };
+  static keeping_streams& keepers() {
+    static keeping_streams& all = *new keeping_streams;  // queues may end after what is static
+    return all;
+  }
+  static void give_back_kept_memory(int device) {
+    const std::lock_guard lock(keepers().guard);
+    for (const cuda_stream* const each : keepers().streams)
+      if (each->device_ == device) each->give_back_free();
+  }
+
+  void* kept(std::size_t bytes) const {
+    if (!recycles_) return nullptr;
+    const std::lock_guard lock(guard_);
+    return kept_.take(memory::size_class(bytes), back());
+  }
+  void give_back_free() const noexcept {
+    const std::lock_guard lock(guard_);
+    kept_.give_back_free(back());
+  }
+  void give_back(void* memory, std::size_t bytes) const noexcept {
+    if (theirs_ && theirs_->release)
+      theirs_->release(memory, bytes, stream_);
+    else
+      cudaFreeAsync(memory, stream_);
+    meter_->remove(bytes);
+  }
+  void* allocate_far(std::size_t bytes) const {
+    void* const memory = far_->store->allocate(bytes);
+    far_meter_->add(bytes);
+    return memory;
+  }
   void* allocate_foreign(std::size_t bytes) const {
+    meter_->add(bytes);
     const on_cuda::device_guard guard(device_);
     try {
       void* const memory = theirs_->allocate(bytes, stream_);
@@ -181,6 +243,9 @@ class cuda_stream {
   std::shared_ptr<memory::memory_meter> meter_;
   std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable std::optional<far_options> far_;
+  mutable bool recycles_ = false;
+  mutable std::mutex guard_;  ///< of what is kept: any thread may release, or give back what others keep
+  mutable memory::kept_blocks kept_;
 };
 
 /// A CUDA event, which other streams and the host can wait for. Move-only.

@@ -14,6 +14,7 @@
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far_store.hpp"
+#include "partita/memory/kept_blocks.hpp"
 #include "partita/memory/large_pages.hpp"
 
 /// Device tag, and the kernels found by ADL on its queue.
@@ -23,19 +24,21 @@ struct host {};
 
 /// Allocates host memory with 64-byte alignment.
 class host_memory {
+  auto back() const {
+    return [this](void* memory, std::size_t bytes) { give_back(memory, bytes); };
+  }
+
  public:
   host_memory() = default;
   host_memory(const host_memory&) = delete;
   host_memory& operator=(const host_memory&) = delete;
-  ~host_memory() {
-    for (const kept_block& b : kept_) give_back(b.memory, b.bytes);
-  }
+  ~host_memory() { kept_.give_back_free(back()); }
 
   void* allocate(std::size_t bytes) const {
     if (far_ && bytes >= far_->from) return allocate_far(bytes);
     if (recycles_)
-      if (void* const memory = reused(bytes)) return memory;
-    if (!meter_->fits(bytes)) give_back_free();
+      if (void* const memory = kept_.take(bytes, back())) return memory;
+    if (!meter_->fits(bytes)) kept_.give_back_free(back());
     if (far_ && !meter_->fits(bytes)) return allocate_far(bytes);
     meter_->add(bytes);
     void* const memory = ::operator new(bytes, alignment, std::nothrow);
@@ -44,7 +47,7 @@ class host_memory {
       throw std::bad_alloc();
     }
     partita::memory::ask_for_large_pages(memory, bytes);
-    if (recycles_) kept_.push_back({memory, bytes, false});
+    if (recycles_) kept_.keep(memory, bytes);
     return memory;
   }
   void release(void* memory, std::size_t bytes) const noexcept {
@@ -52,12 +55,7 @@ class host_memory {
       far_meter_->remove(bytes);
       return far_->store->release(memory, bytes);
     }
-    for (kept_block& b : kept_)
-      if (b.memory == memory) {
-        b.is_free = true;
-        return;
-      }
-    give_back(memory, bytes);
+    if (!kept_.put(memory)) give_back(memory, bytes);
   }
   /// From now on keeps what is allocated, when it is released, for allocations that need at least three
   /// quarters of it.
@@ -72,43 +70,12 @@ class host_memory {
   const std::shared_ptr<memory::memory_meter>& far_meter() const { return far_meter_; }
 
  private:
-  struct kept_block {
-    void* memory;
-    std::size_t bytes;
-    bool is_free;
-  };
   static constexpr std::align_val_t alignment{64};
 
   void* allocate_far(std::size_t bytes) const {
     void* const memory = far_->store->allocate(bytes);
     far_meter_->add(bytes);
     return memory;
-  }
-  /// The smallest free block that serves, or null; then the largest that does not is given back, so that
-  /// blocks grow instead of accumulating.
-  void* reused(std::size_t bytes) const {
-    kept_block *best = nullptr, *below = nullptr;
-    for (kept_block& b : kept_) {
-      if (!b.is_free || b.bytes / 4 * 3 > bytes) continue;
-      if (b.bytes >= bytes && (best == nullptr || b.bytes < best->bytes)) best = &b;
-      if (b.bytes < bytes && (below == nullptr || b.bytes > below->bytes)) below = &b;
-    }
-    if (best != nullptr) {
-      best->is_free = false;
-      return best->memory;
-    }
-    if (below != nullptr) {
-      give_back(below->memory, below->bytes);
-      *below = kept_.back();
-      kept_.pop_back();
-    }
-    return nullptr;
-  }
-  void give_back_free() const noexcept {
-    std::erase_if(kept_, [&](const kept_block& b) {
-      if (b.is_free) give_back(b.memory, b.bytes);
-      return b.is_free;
-    });
   }
   void give_back(void* memory, std::size_t bytes) const noexcept {
     ::operator delete(memory, alignment);
@@ -118,7 +85,7 @@ class host_memory {
   std::shared_ptr<memory::memory_meter> meter_ = std::make_shared<memory::memory_meter>();
   std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable bool recycles_ = false;
-  mutable std::vector<kept_block> kept_;
+  mutable memory::kept_blocks kept_;
   mutable std::optional<far_options> far_;
 };
 

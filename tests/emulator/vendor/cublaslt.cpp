@@ -39,7 +39,7 @@ struct preference {
 };
 /// What the chosen algorithm counts on.
 struct algorithm {
-  std::uint64_t inner, splits, workspace, columns;  ///< of d there are a multiple of `columns`
+  std::uint64_t inner, splits, workspace, columns;  ///< multiples of `inner` and, of d, `columns`
   std::array<std::uint32_t, 4> alignments;
   std::uint32_t epilogue, line;
 };
@@ -82,7 +82,7 @@ bool is_valid(const product& p, const layout& a, const layout& b, const layout& 
 }
 
 bool serves(const algorithm& chosen, const product& p, const layout& a, const layout& d) {
-  return chosen.inner == shape_of(a, p.transpose_a).cols && d.cols % chosen.columns == 0 &&
+  return shape_of(a, p.transpose_a).cols % chosen.inner == 0 && d.cols % chosen.columns == 0 &&
          chosen.epilogue == static_cast<std::uint32_t>(p.epilogue);
 }
 
@@ -139,7 +139,8 @@ struct column_major_product {
     data = m.arena.reached(data);
   }
   void compute() {
-    const std::uint64_t elements = d_layout.rows * d_layout.cols, inner = chosen.inner;
+    const std::uint64_t elements = d_layout.rows * d_layout.cols,
+                        inner = shape_of(a_layout, p.transpose_a).cols;
     machine& m = machine::instance();
     reach(a, a_layout);
     reach(b, b_layout);
@@ -166,9 +167,10 @@ struct column_major_product {
   }
   /// The gradient of a bias: row i of op(A), over the inner dimension.
   void sum_rows_of_a(T* sums) const {
+    const std::uint64_t inner = shape_of(a_layout, p.transpose_a).cols;
     for (std::uint64_t i = 0; i < d_layout.rows; ++i) {
       sums[i] = 0;
-      for (std::uint64_t k = 0; k < chosen.inner; ++k) sums[i] += at(a, a_layout, p.transpose_a, i, k);
+      for (std::uint64_t k = 0; k < inner; ++k) sums[i] += at(a, a_layout, p.transpose_a, i, k);
     }
   }
   void store(std::uint64_t e, std::uint64_t elements, const T* line) const {
@@ -264,7 +266,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(
 }
 
 /// Proposes something that cannot be used first, then an algorithm that splits long inner dimensions if it
-/// may and need not sum over them. One for many columns of d needs a multiple of 8 of them. Knows none for
+/// may and need not sum over them. One for many columns of d, or a long inner dimension, needs a multiple of
+/// 8 of them. Knows none for
 /// the gradient of a bias in double precision: the real library need not know them all.
 cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a_desc,
@@ -289,9 +292,9 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   results[1].state = CUBLAS_STATUS_SUCCESS;
   results[1].workspaceSize = splits * bytes;
   results[1].wavesCount = static_cast<float>(splits) / 8;
-  write(&results[1].algo,
-        algorithm{inner, splits, splits * bytes, d.cols > 2000 && d.cols % 8 == 0 ? 8U : 1U, pref.alignments,
-                  static_cast<std::uint32_t>(p.epilogue), alignment_of(p.line)});
+  write(&results[1].algo, algorithm{inner > 2000 && inner % 8 == 0 ? 8U : 1U, splits, splits * bytes,
+                                    d.cols > 2000 && d.cols % 8 == 0 ? 8U : 1U, pref.alignments,
+                                    static_cast<std::uint32_t>(p.epilogue), alignment_of(p.line)});
   *count = 2;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -72,17 +72,21 @@ inline std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-/// The problem whose algorithm serves p: with m, which is another in every batch, rounded up to one of four
-/// numbers between two powers of two. No operand's alignment depends on m, and the inner dimension stays as
-/// it is.
+/// The number of rows that varies from batch to batch: m, or the inner dimension of a gradient of weights,
+/// a^T b. No operand's alignment or stride depends on it, but b's where both are transposed.
+inline int& rows_of(matmul_shape& p) { return p.transpose_a ? p.k : p.m; }
+
+/// The problem whose algorithm serves p: with the number of rows rounded up to one of four between two powers
+/// of two.
 inline matmul_shape class_of(matmul_shape p) {
-  if (p.transpose_a || p.m < 8 || p.m > 1 << 30) return p;
-  const int step = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(p.m))) / 4;
-  p.m = (p.m + step - 1) / step * step;
+  int& rows = rows_of(p);
+  if ((p.transpose_a && p.transpose_b) || rows < 8 || rows > 1 << 30) return p;
+  const int step = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(rows))) / 4;
+  rows = (rows + step - 1) / step * step;
   return p;
 }
 
-inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20, most_plans = 64;
+inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20, most_plans = 256;
 
 /// Layouts of the operands of C^T.
 struct matmul_layouts {
@@ -106,7 +110,7 @@ struct matmul_layouts {
 class matmul_descriptor {
  public:
   /// `bias`: the vector that the epilogue reads or writes; null if none.
-  matmul_descriptor(cublasLtHandle_t handle, const matmul_shape& p, const void* bias) : serves_m_(p.m) {
+  matmul_descriptor(cublasLtHandle_t handle, matmul_shape p, const void* bias) : serves_(rows_of(p)) {
     const cudaDataType_t type = p.single_precision() ? CUDA_R_32F : CUDA_R_64F;
     check(cublasLtMatmulDescInit(&product_, p.compute, type), "cublasLtMatmulDescInit", p);
     describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p);
@@ -120,8 +124,8 @@ class matmul_descriptor {
   bool is_known() const { return known_; }
   /// Whether what was chosen stands for p, of the same class: the algorithm runs on it, or its epilogue is
   /// refused.
-  bool serves(cublasLtHandle_t handle, const matmul_shape& p) {
-    if (serves_m_ == p.m) return true;
+  bool serves(cublasLtHandle_t handle, matmul_shape p) {
+    if (serves_ == rows_of(p)) return true;
     if (!known_) return p.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
     matmul_layouts of(p);
     cublasLtMatmulHeuristicResult_t found{};
@@ -129,7 +133,7 @@ class matmul_descriptor {
             CUBLAS_STATUS_SUCCESS ||
         found.workspaceSize > workspace_bytes)
       return false;
-    serves_m_ = p.m;
+    serves_ = rows_of(p);
     return true;
   }
   /// Wave count of the selected algorithm.
@@ -190,7 +194,7 @@ class matmul_descriptor {
   cublasLtMatmulAlgo_t algorithm_;
   float waves_ = 0;
   bool known_ = false;
-  int serves_m_;  ///< a number of rows for which the choice stands
+  int serves_;  ///< a number of rows for which the choice stands
 };
 
 /// Per-queue cuBLASLt state.

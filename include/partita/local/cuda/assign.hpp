@@ -24,6 +24,20 @@ struct assign_packs {
   }
 };
 
+/// Row `warp` of a block, and zeros behind its columns.
+template <class T>
+struct pad_row {
+  matrix_view<const T> from;
+  matrix_view<T> wide;
+
+  __device__ void operator()(std::uint32_t warp, int lane) const {
+    const T* const row = from.row_data(static_cast<local_index>(warp));
+    T* const to = wide.row_data(static_cast<local_index>(warp));
+#pragma unroll 1
+    for (local_index j = lane; j < wide.cols; j += 32) to[j] = j < from.cols ? row[j] : T(0);
+  }
+};
+
 /// y(i, j) = term(i, j); `operands` are the blocks that the term reads as packs.
 template <class T, class Term, class... Views>
 void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& term,

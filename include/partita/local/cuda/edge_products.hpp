@@ -6,10 +6,10 @@
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/edge_weights.hpp"
-#include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/warp_product.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/shapes.hpp"
@@ -18,8 +18,8 @@
 namespace partita::on_cuda {
 
 /// How 32 lanes share dot products: 2^log_lanes for one of an entry and head, whose packs each takes
-/// 2^log_lanes apart; 2^log_heads heads side by side, and as many entries as lanes are left for. Warps that
-/// have the same entries take a block of heads each.
+/// 2^log_lanes apart; 2^log_heads heads side by side, of which a lane may take another as far behind; and as
+/// many entries as lanes are left for. Warps that have the same entries take a block of heads each.
 struct dot_lanes {
   static constexpr int packs_of_lane = 4;
 
@@ -28,22 +28,33 @@ struct dot_lanes {
 
   /// Four lanes of 16 bytes read whole sectors; rows of single numbers begin anywhere in one.
   static dot_lanes of(const local::head_slice& s, local_index cols, int width) {
-    const auto log_of = [](local_index n) {
-      return std::countr_zero(std::bit_ceil(static_cast<std::uint32_t>(n)));
-    };
-    const local_index packs = std::max<local_index>(1, std::min(s.head_width, cols) / width);
+    const local_index packs = packs_of(s, cols, width);
     const local_index fewest = std::min<local_index>(packs, width > 1 ? 4 : 32);
     const int log_lanes = std::min(5, log_of(std::max(fewest, (packs - 1) / packs_of_lane + 1)));
     const int log_heads = std::min(5 - log_lanes, log_of(s.heads));
     return {log_lanes, log_heads, ((s.heads - 1) >> log_heads) + 1};
   }
+  /// Of two lanes for heads of two packs, each with two heads.
+  static dot_lanes of_pairs(const local::head_slice& s) {
+    const int log_heads = std::min(5, log_of(s.heads)) - 1;
+    return {1, log_heads, ((s.heads - 1) >> (log_heads + 1)) + 1};
+  }
+  static local_index packs_of(const local::head_slice& s, local_index cols, int width) {
+    return std::max<local_index>(1, std::min(s.head_width, cols) / width);
+  }
+
+ private:
+  static int log_of(local_index n) { return std::countr_zero(std::bit_ceil(static_cast<std::uint32_t>(n))); }
 };
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h. Lanes
 /// keep their packs of y for a row. The order of a sum depends on the columns alone.
-template <int Width, class T>
+///
+/// LogLanes: that of the lanes, or -1 where it is known at run time only. Heads: of a lane; two for of_pairs.
+template <int Width, int LogLanes, int Heads, class T>
 struct warp_dots {
-  static constexpr int min_blocks_per_multiprocessor = 3, packs_of_lane = dot_lanes::packs_of_lane;
+  static constexpr int min_blocks_per_multiprocessor = 3,
+                       packs_of_lane = Heads == 1 ? dot_lanes::packs_of_lane : 1;
 
   using pack = pack_of<T, Width>;
   struct sum {};
@@ -67,64 +78,83 @@ struct warp_dots {
  private:
   struct lane {
     int number, entry, part;  ///< of 32; the entry among those at a time; the part of the dot product
-    local_index head;
-    local_index begin, end;  ///< its columns: packs 2^log_lanes apart
+    local_index head;         ///< whose numbers it stores
+    local_index begin[Heads], end[Heads];  ///< its columns: packs 2^log_lanes apart
   };
 
+  __device__ int log_lanes() const { return LogLanes < 0 ? lanes.log_lanes : LogLanes; }
+  __device__ local_index stride() const { return Width << log_lanes(); }
+
   __device__ lane lane_of(int number, local_index block) const {
-    const int group = number >> lanes.log_lanes, part = number & ((1 << lanes.log_lanes) - 1);
-    const local_index head = (block << lanes.log_heads) + (group & ((1 << lanes.log_heads) - 1));
-    const std::int64_t first = std::int64_t{head} * s.head_width - s.first_col, last = first + s.head_width;
-    const auto begin = static_cast<local_index>(first > 0 ? first : 0);
-    const auto end = head >= s.heads ? 0 : static_cast<local_index>(last < y.cols ? last : y.cols);
-    return {number, group >> lanes.log_heads, part, head, begin + part * Width, end};
+    const int group = number >> log_lanes(), part = number & ((1 << log_lanes()) - 1);
+    const local_index head = (block * Heads << lanes.log_heads) + (group & ((1 << lanes.log_heads) - 1));
+    lane me{number, group >> lanes.log_heads, part, Heads == 1 ? head : head + (part << lanes.log_heads)};
+    for (int n = 0; n < Heads; ++n) {
+      const local_index h = head + (n << lanes.log_heads);
+      const std::int64_t first = std::int64_t{h} * s.head_width - s.first_col, last = first + s.head_width;
+      me.begin[n] = static_cast<local_index>(first > 0 ? first : 0) + part * Width;
+      me.end[n] = h >= s.heads ? 0 : static_cast<local_index>(last < y.cols ? last : y.cols);
+    }
+    return me;
   }
 
   __device__ void dots(const lane& me, local_index row, local_index e, local_index end) const {
-    const local_index stride = Width << lanes.log_lanes;
     const T* const left = y.row_data(row);
-    pack of_y[packs_of_lane] = {};
+    pack of_y[Heads][packs_of_lane] = {};
 #pragma unroll
-    for (int c = 0; c < packs_of_lane; ++c)
-      if (me.begin + c * stride < me.end) of_y[c] = load<Width>(left + me.begin + c * stride);
-    const int batch = 32 >> lanes.log_heads, at_a_time = batch >> lanes.log_lanes;
-    for (; e < end; e += batch) {
-      const int count = end - e < batch ? end - e : batch, own = me.number & (batch - 1);
-      const local_index column = columns[e + (own < count ? own : count - 1)];
-      T mine = 0;
-      for (int step = 0; step * at_a_time < count; ++step) {
-        const int k = step * at_a_time + me.entry;
-        const T* const right = x.at(from_lane(column, k), 0);
-        pack total{};
-        if (k < count) {
+    for (int n = 0; n < Heads; ++n)
 #pragma unroll
-          for (int c = 0; c < packs_of_lane; ++c) {
-            const local_index j = me.begin + c * stride;
-            if (j < me.end) add(total, of_y[c], load<Width>(right + j));
-          }
-          for (local_index j = me.begin + packs_of_lane * stride; j < me.end; j += stride)
-            add(total, load<Width>(left + j), load<Width>(right + j));
+      for (int c = 0; c < packs_of_lane; ++c)
+        if (me.begin[n] + c * stride() < me.end[n])
+          of_y[n][c] = load<Width>(left + me.begin[n] + c * stride());
+    const int at_a_time = 32 >> (log_lanes() + lanes.log_heads), steps = Heads == 1 ? 1 << log_lanes() : 1;
+    for (; e < end; e += 32) {
+      const int count = end - e < 32 ? end - e : 32;
+      const local_index column = columns[e + (me.number < count ? me.number : count - 1)];
+      for (int first = 0; first < count; first += steps * at_a_time) {
+        T mine = 0;
+        for (int step = 0; step < steps && first + step * at_a_time < count; ++step) {
+          const int k = first + step * at_a_time + me.entry;
+          const T dot = dot_of(me, of_y, left, from_lane(column, k));
+          if (Heads > 1 || step == me.part) mine = dot;
         }
-        const T dot = summed(total);
-        if (step == me.part) mine = dot;
+        const int k = first + (Heads == 1 ? me.part * at_a_time : 0) + me.entry;
+        if (k >= count || me.head >= s.heads) continue;
+        T& value = values[edge_at(e + k, s.heads, me.head)];
+        value = beta == 0 ? mine : mine + beta * value;
       }
-      const int k = me.part * at_a_time + me.entry;
-      if (k >= count || me.head >= s.heads) continue;
-      T& value = values[edge_at(e + k, s.heads, me.head)];
-      value = beta == 0 ? mine : mine + beta * value;
+    }
+  }
+
+  /// Of the head that the lane stores.
+  __device__ T dot_of(const lane& me, const pack (&of_y)[Heads][packs_of_lane], const T* left,
+                      local_index column) const {
+    T parts[Heads];
+#pragma unroll
+    for (int n = 0; n < Heads; ++n) {
+      const T* const right = at_row(x.data + me.begin[n], column, x.stride);
+      pack total{};
+#pragma unroll
+      for (int c = 0; c < packs_of_lane; ++c)
+        if (me.begin[n] + c * stride() < me.end[n]) add(total, of_y[n][c], load<Width>(right + c * stride()));
+      if (LogLanes < 0)
+        for (local_index j = packs_of_lane * stride(); me.begin[n] + j < me.end[n]; j += stride())
+          add(total, load<Width>(left + me.begin[n] + j), load<Width>(right + j));
+      parts[n] = 0;
+      for (const T part : total.at) parts[n] += part;
+    }
+    if constexpr (Heads == 2) {
+      const bool second = me.part > 0;
+      return (second ? parts[1] : parts[0]) + __shfl_xor_sync(0xffffffffu, second ? parts[0] : parts[1], 1);
+    } else {
+      for (int apart = 1; apart >> log_lanes() == 0; apart *= 2)
+        parts[0] += __shfl_xor_sync(0xffffffffu, parts[0], apart);
+      return parts[0];
     }
   }
 
   static __device__ void add(pack& total, const pack& u, const pack& v) {
     for (int c = 0; c < Width; ++c) total.at[c] += u.at[c] * v.at[c];
-  }
-  /// In all lanes of the same dot product.
-  __device__ T summed(const pack& total) const {
-    T dot = 0;
-    for (const T part : total.at) dot += part;
-    for (int apart = 1; apart >> lanes.log_lanes == 0; apart *= 2)
-      dot += __shfl_xor_sync(0xffffffffu, dot, apart);
-    return dot;
   }
 };
 
@@ -168,32 +198,53 @@ void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::c
                                       {values, a.entry_numbers, s.heads}, nullptr, y, beta, x);
 }
 
-/// As on_host::edge_dot.
+namespace edge_detail {
+
+template <int Width, class T>
+void dots(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const local::head_slice& s,
+          const matrix_view<const T>& y, const matrix_view<const T>& x, T beta, T* values) {
+  const auto with = [&]<int log_lanes, int heads_of_lane>(
+                        std::integer_sequence<int, log_lanes, heads_of_lane>, const dot_lanes& lanes) {
+    using body = warp_dots<Width, log_lanes, heads_of_lane, T>;
+    const pattern_rows rows = rows_of(a);
+    const std::int64_t shares = share_count(rows, 32 * lanes.blocks);
+    in_shares(q, rows, s.heads, shares, body{}, [&](const row_cut* cuts, auto* heads, auto* tails) {
+      on_cuda::launch_warps(
+          q, lanes.blocks * shares,
+          body{a.columns, {a.offsets, cuts, s.heads, heads, tails}, s, lanes, table_of(x), y, beta, values});
+    });
+  };
+  const dot_lanes lanes = dot_lanes::of(s, x.cols, Width);
+  if constexpr (Width == widest<T>) {
+    if (s.heads > 1 && dot_lanes::packs_of(s, x.cols, Width) == 2)
+      return with(std::integer_sequence<int, 1, 2>(), dot_lanes::of_pairs(s));
+    if (lanes.log_lanes == 2) return with(std::integer_sequence<int, 2, 1>(), lanes);
+  }
+  with(std::integer_sequence<int, -1, 1>(), lanes);
+}
+
+}  // namespace edge_detail
+
+/// As on_host::edge_dot. Where spmm would multiply a copy of x, copies of y and x of one head are taken, if
+/// they are wide.
 template <class T>
 void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
               local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   if (a.rows == 0 || s.heads == 0) return;
-  const pattern_rows rows = rows_of(a);
+  if (s.heads == 1 && x.cols > 4 * widest<T> && spmm_detail::pads(q, a, x) &&
+      a.entries >= 2 * std::int64_t{a.rows}) {
+    const auto cols = static_cast<local_index>(quotient_up(x.cols, widest<T>) * widest<T>);
+    T* const memory = scratch<T>(q, static_cast<std::size_t>((std::int64_t{x.rows} + y.rows) * cols));
+    const matrix_view<T> wide_x{memory, x.rows, cols, cols},
+        wide_y{memory + std::int64_t{x.rows} * cols, y.rows, cols, cols};
+    on_cuda::launch_warps(q, x.rows, pad_row<T>{x, wide_x});
+    on_cuda::launch_warps(q, y.rows, pad_row<T>{y, wide_y});
+    return edge_detail::dots<widest<T>, T>(q, a, {1, cols, 0}, wide_y, wide_x, beta, values);
+  }
   with_width<widest<T>>(
-      x.cols,
-      [&](auto width) {
-        using body = warp_dots<decltype(width)::value, T>;
-        const dot_lanes lanes = dot_lanes::of(s, x.cols, width);
-        const std::int64_t shares = share_count(rows, 32 * lanes.blocks);
-        in_shares(q, rows, s.heads, shares, body{}, [&](const row_cut* cuts, auto* heads, auto* tails) {
-          on_cuda::launch_warps(q, lanes.blocks * shares,
-                                body{a.columns,
-                                     {a.offsets, cuts, s.heads, heads, tails},
-                                     s,
-                                     lanes,
-                                     table_of(x),
-                                     y,
-                                     beta,
-                                     values});
-        });
-      },
-      s, y, x);
+      x.cols, [&](auto width) { edge_detail::dots<decltype(width)::value>(q, a, s, y, x, beta, values); }, s,
+      y, x);
 }
 
 }  // namespace partita::on_cuda

@@ -25,8 +25,12 @@ struct apply_to_entry {
   const T* in;
   T* out;
 
+  template <int Width>
   constexpr void operator()(local_index row, local_index e, local_index h) const {
-    out[edge_at(e, heads, h)] = f(row, columns[e], h, in[edge_at(e, heads, h)]);
+    const local_index column = columns[e];
+    pack_of<T, Width> value = load<Width>(in + edge_at(e, heads, h));
+    for (int c = 0; c < Width; ++c) value.at[c] = f(row, column, h + c, value.at[c]);
+    on_cuda::store(value, out + edge_at(e, heads, h));
   }
 };
 
@@ -36,9 +40,14 @@ struct store_softmax {
   matrix_view<const T> log_sum;
   T* values;
 
+  template <int Width>
   __device__ void operator()(local_index row, local_index e, local_index h) const {
-    const T score = scores.leaky(scores.source(e, h) + scores.target(row, h));
-    values[edge_at(e, scores.heads, h)] = exponential(score - log_sum(row, h));
+    const auto source = scores.template source<Width>(e, h), target = scores.template target<Width>(row, h),
+               log_sums = load<Width>(&log_sum(row, h));
+    pack_of<T, Width> value;
+    for (int c = 0; c < Width; ++c)
+      value.at[c] = exponential(scores.leaky(source.at[c] + target.at[c]) - log_sums.at[c]);
+    on_cuda::store(value, values + edge_at(e, scores.heads, h));
   }
 };
 
@@ -51,11 +60,10 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
   return {a.columns, heads, slope, table_of(source), table_of(target)};
 }
 
-/// f(row, e, h) for every entry and head.
-template <class F, class T>
-void for_heads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, local_index heads,
-               const F& f) {
-  fold_heads(q, rows_of(a), heads, each_head<F>{f});
+/// An edge array, for its alignment.
+template <class T>
+matrix_view<const T> heads_of(const T* values, local_index heads) {
+  return {values, 1, heads, heads};
 }
 
 /// Row sums of the products of softmax values with their gradients.
@@ -71,7 +79,9 @@ struct row_dot_memory {
 template <class F, class T>
 void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
                 const local::scalar<T>* in, T* out) {
-  edge_detail::for_heads(q, a, heads, apply_to_entry<F, T>{f, a.columns, heads, in, out});
+  using body = apply_to_entry<F, T>;
+  fold_packs_of_heads<T>(q, rows_of(a), heads, each_head<body>{{f, a.columns, heads, in, out}},
+                         edge_detail::heads_of(in, heads), edge_detail::heads_of<T>(out, heads));
 }
 
 /// As on_host::edge_log_sum.
@@ -81,7 +91,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
                   matrix_view<T> log_sum, local_index = 0) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
-  fold_heads(q, rows_of(a), heads, log_sums_of_scores<T>{scores, log_sum});
+  fold_heads<1>(q, rows_of(a), heads, log_sums_of_scores<T>{scores, log_sum});
 }
 
 /// As on_host::edge_softmax.
@@ -91,7 +101,9 @@ void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
                   local::input_view<T> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
-  edge_detail::for_heads(q, a, heads, store_softmax<T>{scores, log_sum, values});
+  using body = store_softmax<T>;
+  fold_packs_of_heads<T>(q, rows_of(a), heads, each_head<body>{{scores, log_sum, values}}, source, target,
+                         log_sum, edge_detail::heads_of<T>(values, heads));
 }
 
 /// As on_host::edge_softmax_gradient.
@@ -108,9 +120,13 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<
   local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
-  fold_heads(q, rows_of(a), heads, target_gradient<T>{{}, {scores, log_sum, edges}, row_dot, beta, dtarget});
-  fold_heads(q, rows_of(inverse.transposed<T>()), heads,
-             source_gradient<T>{{}, edges, inverse.entry_numbers, heads, beta, dsource});
+  const auto of_edges = edge_detail::heads_of<T>(edges, heads);
+  fold_packs_of_heads<T>(q, rows_of(a), heads,
+                         target_gradient<T>{{beta, dtarget}, {scores, log_sum, edges}, row_dot}, source,
+                         target, log_sum, row_dot, dtarget, of_edges);
+  fold_packs_of_heads<T>(q, rows_of(inverse.transposed<T>()), heads,
+                         source_gradient<T>{{beta, dsource}, {}, edges, inverse.entry_numbers, heads},
+                         dsource, of_edges);
 }
 
 /// As on_host::edge_softmax_gradient_of_rows; `first`, if it is given, is what edge_apply changes the
@@ -128,7 +144,9 @@ void edge_softmax_gradient_of_rows(const device_queue<cuda_device>& q, local::in
   auto& bytes = q.resource<edge_detail::row_dot_memory>().bytes;
   bytes.grow(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads) * sizeof(T));
   const matrix_view<T> dots{reinterpret_cast<T*>(bytes.data()), a.rows, heads, heads};
-  fold_heads(q, rows_of(a), heads, softmax_row_dots<T, First>{{}, {scores, log_sum, edges}, first, dots});
+  fold_packs_of_heads<T>(q, rows_of(a), heads,
+                         softmax_row_dots<T, First>{{T(0), dots}, {scores, log_sum, edges}, first}, source,
+                         target, log_sum, dots, edge_detail::heads_of<T>(edges, heads));
   edge_softmax_gradient<T>(q, a, inverse, heads, slope, source, target, log_sum, dots, beta, edges, dsource,
                            dtarget);
 }
@@ -138,7 +156,8 @@ template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("edge_row_dot", a, heads, "out", out);
-  fold_heads(q, rows_of(a), heads, dots_of_values<T, T>{{}, u, v, heads, out});
+  fold_packs_of_heads<T>(q, rows_of(a), heads, dots_of_values<T>{{T(0), out}, {}, u, v, heads}, out,
+                         edge_detail::heads_of(u, heads), edge_detail::heads_of(v, heads));
 }
 
 /// As on_host::edge_row_fold, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)); f must

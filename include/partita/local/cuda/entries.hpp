@@ -13,15 +13,16 @@
 namespace partita::on_cuda {
 
 /// Rows of a pattern: the entries of row i are [offsets[i], offsets[i + 1]). `rows` and `cols` determine the
-/// number of threads, independently of the number of entries.
+/// number of threads, of which there are no more than `entries` need if that is not negative.
 struct pattern_rows {
   local_index rows, cols;
   const local_index* offsets;
+  local_index entries = -1;
 };
 
 template <class T>
 pattern_rows rows_of(const local::csr_view<T>& a) {
-  return {a.rows, a.cols, a.offsets};
+  return {a.rows, a.cols, a.offsets, a.entries};
 }
 
 /// Number of entries. If the view does not store it, synchronises the queue and reads it.

@@ -3,24 +3,19 @@
 /// Folds over the rows of a sparse pattern with load balancing: the work is split into shares of about
 /// equally many entries and rows, so that neither long rows nor many short ones overload a thread. Rows that
 /// span several shares are joined from their parts in order. Share boundaries, and thus the summation order,
-/// depend only on the pattern's shape, its number of entries and the number of packs per row: results are
-/// bitwise reproducible, but a slice of the columns may differ in the last bits.
+/// depend only on the pattern and the number of packs per row: results are bitwise reproducible, but a slice
+/// of the columns may differ in the last bits.
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <memory>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "partita/local/csr_inverse.hpp"
-#include "partita/local/cuda/entries.hpp"
+#include "partita/local/cuda/row_cuts.hpp"
 #include "partita/local/cuda/vector.hpp"
-#include "partita/memory/cuda_launch.hpp"
 
 namespace partita::on_cuda {
 
@@ -63,45 +58,6 @@ struct summing : Ahead {
 
   constexpr sum zero() const { return {}; }
   constexpr void merge(sum& total, const sum& later) const { total += later; }
-};
-
-/// Start of a share: `entry` entries precede it, `done` of them in `row`.
-struct row_cut {
-  local_index row, entry, done;
-};
-
-/// Merge-path partition: cuts the sequence of all entries and row ends into equal parts.
-struct find_cuts {
-  static constexpr std::int64_t smallest_share = 64;
-
-  const local_index* offsets;
-  local_index rows;
-  std::int64_t shares;
-  row_cut* cuts;
-
-  constexpr void operator()(std::int64_t share) const {
-    const std::int64_t entries = std::int64_t{offsets[rows]} - offsets[0], all = entries + rows;
-    const std::int64_t even = quotient_up(all, shares);
-    const std::int64_t begin = share * (even < smallest_share ? smallest_share : even);
-    const std::int64_t at = begin < all ? begin : all;
-    local_index low = static_cast<local_index>(at < entries ? 0 : at - entries);
-    local_index high = static_cast<local_index>(at < rows ? at : rows);
-    while (low < high) {
-      const local_index middle = low + (high - low) / 2;
-      if (end_of(middle) < at)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    const auto entry = static_cast<local_index>(at - low);
-    cuts[share] = {low, entry, low < rows ? entry - (offsets[low] - offsets[0]) : 0};
-  }
-
- private:
-  /// Position of the end of a row in that sequence.
-  constexpr std::int64_t end_of(local_index row) const {
-    return std::int64_t{offsets[row + 1]} - offsets[0] + row;
-  }
 };
 
 /// Thread (share, v) folds the entries of a share for pack v. The part of a row continued from an earlier
@@ -252,41 +208,6 @@ struct fold_memory {
   buffer<std::byte, cuda_device> bytes;
 };
 
-/// Cuts of the patterns of a plan, by their offsets, the number of the pass, rows and shares; empty after the
-/// first pass, of which there may be no second.
-using kept_cuts = std::map<std::tuple<const local_index*, std::size_t, local_index, std::int64_t>,
-                           buffer<row_cut, cuda_device>>;
-
-/// The cuts of `a`: what the plan keeps whose pass runs, if there is one, or else in `scratch`.
-inline const row_cut* cuts_of(const device_queue<cuda_device>& q, const pattern_rows& a, std::int64_t shares,
-                              row_cut* scratch) {
-  const auto& pass = q.resource<local::running_pass>().now;
-  row_cut* cuts = scratch;
-  if (pass.kept != nullptr && (a.offsets == pass.offsets || a.offsets == pass.inverse_offsets)) {
-    if (*pass.kept == nullptr) *pass.kept = std::make_shared<kept_cuts>();
-    auto& kept = *static_cast<kept_cuts*>(pass.kept->get());
-    const auto [found, is_first] = kept.try_emplace({a.offsets, pass.number, a.rows, shares});
-    auto& memory = found->second;
-    if (memory.size() > 0) return memory.data();
-    if (!is_first) {
-      memory = buffer<row_cut, cuda_device>(q, static_cast<std::size_t>(shares) + 1);
-      cuts = memory.data();
-    }
-  }
-  on_cuda::launch(q, shares + 1, find_cuts{a.offsets, a.rows, shares, cuts});
-  return cuts;
-}
-
-/// Number of shares for `packs` packs of columns. A row of at most `cols` entries is as much work as these
-/// and its end: rows without any are shared, too.
-inline std::int64_t share_count(const pattern_rows& a, local_index packs) {
-  constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_share = 32;
-  const std::int64_t most =
-      std::min<std::int64_t>(std::max<std::int64_t>(a.rows, enough), most_threads / packs + 1);
-  return std::clamp<std::int64_t>(std::int64_t{a.rows} * (std::int64_t{a.cols} + 1) / cells_of_share, 1,
-                                  most);
-}
-
 /// Cuts the rows of `a` into shares and calls fold_all(cuts, heads, tails), which has to enqueue the fold of
 /// every share for `packs` packs of columns as fold_shares does; joins what it leaves.
 template <class Fold, class F>
@@ -298,10 +219,11 @@ void in_shares(const device_queue<cuda_device>& q, const pattern_rows& a, local_
   bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(shares + 1) * sizeof(row_cut));
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
   sum* const tails = heads + parts;
-  const row_cut* const cuts = cuts_of(q, a, shares, reinterpret_cast<row_cut*>(tails + parts));
+  const auto [cuts, joins] = cuts_of(q, a, shares, reinterpret_cast<row_cut*>(tails + parts));
   fold_all(cuts, heads, tails);
   if constexpr (!std::is_empty_v<sum>)
-    if (shares > 1) on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
+    if (joins && shares > 1)
+      on_cuda::launch(q, shares * packs, merge_shares<Fold>{fold, cuts, packs, heads, tails});
 }
 
 /// Folds every row of `a` for each of `packs` packs of columns, in so many shares. `skew` is the offset of

@@ -24,18 +24,6 @@ namespace partita::on_cuda {
 
 namespace spmm_detail {
 
-/// x, and zeros behind its columns.
-template <class T>
-struct padded_columns {
-  matrix_view<const T> x;
-
-  template <int Width>
-  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    static_assert(Width == 1);
-    return {j < x.cols ? x(i, j) : T(0)};
-  }
-};
-
 /// Whether a copy of x with padded rows is worth its pass over x: where its rows, as they are, are loaded by
 /// less than the 16 bytes that as many numbers of y have, or are a part of rows that end within cache lines,
 /// and so lie in one line more than they fill. It is no option where memory is bounded: it would take what
@@ -61,7 +49,7 @@ void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const
   const local_index cols = packs * widest<X>;
   const std::int64_t area = std::int64_t{x.rows} * cols;
   const matrix_view<X> wide{scratch<X>(q, static_cast<std::size_t>(area)), x.rows, cols, cols};
-  on_cuda::launch(q, area, assign_packs<1, X, padded_columns<X>>{{x}, wide});
+  on_cuda::launch_warps(q, x.rows, pad_row<X>{x, wide});
   const matrix_view<const X> copy = wide;
   if (cols == x.cols && aligned(y, widest<T>))
     return sum_rows(q, rows_of(a), a.columns, values, copy, fusion, y);

@@ -73,7 +73,8 @@ void add_run(const device_queue<cuda_device>& q, const local::csr_view<T>& a, lo
   local_index* const rows = by_column.other_values;
   on_cuda::launch(q, count, find_rows{rows_of(a), by_column.values, rows});
   on_cuda::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, offsets});
-  sum_rows(q, pattern_rows{a.cols, a.rows, offsets}, rows, single_values<T>{a.values, by_column.values}, x,
+  sum_rows(q, pattern_rows{a.cols, a.rows, offsets, count}, rows,
+           single_values<T>{a.values, by_column.values}, x,
            local::spmm_epilogue<T>{.alpha = alpha, .beta = beta}, y);
 }
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "partita/local/cuda/edge_weights.hpp"
+#include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/cuda/warp_rows.hpp"
 #include "partita/local/head_slice.hpp"
@@ -16,17 +17,24 @@
 
 namespace partita::on_cuda {
 
-/// y(row, pack v) = beta y(row, pack v) + total.
+/// y(row, pack v) = beta y(row, pack v) + total. Where packs are `cut`, those of y are not aligned, and the
+/// last may have columns behind y's.
 template <int Width, class T>
 struct add_to_rows {
   using sum = pack_of<T, Width>;
 
   T beta;
   matrix_view<T> y;
+  bool cut = false;
 
   constexpr void merge(sum& total, const sum& later) const { total += later; }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     T* const to = y.row_data(row) + v * Width;
+    if (cut) {
+      for (int c = 0; c < Width; ++c)
+        if (v * Width + c < y.cols) to[c] = beta == 0 ? total.at[c] : total.at[c] + beta * to[c];
+      return;
+    }
     sum result = total;
     if (beta != 0) {
       const sum old = load<Width>(to);
@@ -218,16 +226,16 @@ template <int Width, class Weights, class T>
 void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
               const local::head_slice& s, const Weights& weights, T* values, const matrix_view<const T>& x,
               T beta, const matrix_view<T>& y) {
-  const warp_lanes lanes = warp_lanes::of(s, y.cols, Width, 4 / Width);
-  const add_to_rows<Width, T> result{beta, y};
+  const warp_lanes lanes = warp_lanes::of(s, x.cols, Width, 4 / Width);
+  const add_to_rows<Width, T> result{beta, y, x.cols > y.cols};
   const std::int64_t shares = share_count(a, 32 * lanes.blocks);
-  in_shares(q, a, y.cols / Width, shares, result, [&](const row_cut* cuts, auto* heads, auto* tails) {
+  in_shares(q, a, x.cols / Width, shares, result, [&](const row_cut* cuts, auto* heads, auto* tails) {
     const auto with = [&]<int log_heads, int log_lanes>(std::integer_sequence<int, log_heads, log_lanes>) {
       on_cuda::launch_warps(q, lanes.blocks * shares,
                             warp_product<Width, log_heads, log_lanes, Weights, T>{
                                 weights,
                                 columns,
-                                {a.offsets, cuts, y.cols / Width, heads, tails},
+                                {a.offsets, cuts, x.cols / Width, heads, tails},
                                 s,
                                 lanes,
                                 table_of(x),
@@ -243,7 +251,8 @@ void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const l
 
 }  // namespace warp_detail
 
-/// y = beta y + E x, with the weights of E's entries and heads; see warp_product.
+/// y = beta y + E x, with the weights of E's entries and heads; see warp_product. Where spmm would multiply a
+/// copy of x, one is taken of the columns of one head, if they are many.
 template <class Weights, class T>
 void warp_multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
                    const local::head_slice& s, const Weights& weights, T* values,
@@ -251,9 +260,15 @@ void warp_multiply(const device_queue<cuda_device>& q, const pattern_rows& a, co
   constexpr int wide = widest<T>;
   if (a.rows == 0 || y.cols == 0) return;
   if (y.cols % wide == 0 && aligned(s, wide) && aligned(x, wide) && aligned(y, wide))
-    warp_detail::multiply<wide>(q, a, columns, s, weights, values, x, beta, y);
-  else
-    warp_detail::multiply<1>(q, a, columns, s, weights, values, x, beta, y);
+    return warp_detail::multiply<wide>(q, a, columns, s, weights, values, x, beta, y);
+  const local::csr_view<T> pattern{a.rows, a.cols, a.offsets, columns, nullptr, a.entries};
+  if (s.heads > 1 || x.cols % wide == 0 || x.cols < 4 * wide || !spmm_detail::pads(q, pattern, x))
+    return warp_detail::multiply<1>(q, a, columns, s, weights, values, x, beta, y);
+  const auto cols = static_cast<local_index>(quotient_up(x.cols, wide) * wide);
+  const matrix_view<T> copy{scratch<T>(q, static_cast<std::size_t>(std::int64_t{x.rows} * cols)), x.rows,
+                            cols, cols};
+  on_cuda::launch_warps(q, x.rows, pad_row<T>{x, copy});
+  warp_detail::multiply<wide, Weights, T>(q, a, columns, {1, cols, 0}, weights, values, copy, beta, y);
 }
 
 }  // namespace partita::on_cuda
