@@ -224,7 +224,7 @@ TEST_CASE("an iteration of mini-batches on a device waits for nothing but its lo
       training.epoch(10);
       CAPTURE(model);
       const emulator::counters during = emulator::count() - before;
-      const std::uint64_t of_scores = 3;  // all of them, whether parameters are finite, and what?
+      constexpr std::uint64_t of_scores = 3;  // at the end of an epoch
       CHECK(during.stream_synchronisations == iterations + of_scores);
       CHECK(during.allocations == 0);
     }
