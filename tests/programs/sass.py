@@ -9,7 +9,7 @@ import collections
 import struct
 import subprocess
 
-BRANCH, EXIT = 0x947, 0x94D
+BRANCH, EXIT, LOAD = 0x947, 0x94D, 0x981
 MULTIPLY_ADD = {0x223, 0x423, 0x623, 0x823, 0xC23}  # FFMA, by where its operands are
 ALWAYS = 7
 
@@ -55,21 +55,23 @@ def nested(code, least):
     return sorted(end - begin for begin, end in loops if multiply_adds(code, begin, end) >= least)
 
 
-def shortest_pass(code, least):
-    """The fewest instructions of a way from the head of a loop back to it, with at least so many multiply-adds on it."""
+def shortest_pass(code, sums, loads):
+    """The fewest instructions of a way from the head of a loop back to it, with at least so many multiply-adds and loads on it."""
     heads = {to for i in range(len(code)) for to in following(code, i) if to < i}
-    return min(filter(None, (_pass_from(code, head, least) for head in heads)))
+    return min(filter(None, (_pass_from(code, head, (sums, loads)) for head in heads)))
 
 
 def _pass_from(code, head, least):
-    steps, waiting = {(head, 0): 0}, collections.deque([(head, 0)])
+    counted = [[operation in kind for kind in (MULTIPLY_ADD, {LOAD})] for operation in (word & 0xFFF for word in code)]
+    start = head, (0, 0)
+    steps, waiting = {start: 0}, collections.deque([start])
     while waiting:
         i, before = waiting.popleft()
-        sums = min(least, before + multiply_adds(code, i, i + 1))
+        now = tuple(min(most, n + here) for most, n, here in zip(least, before, counted[i]))
         for to in following(code, i):
-            if to == head and sums == least:
+            if to == head and now == least:
                 return steps[i, before] + 1
-            if to < len(code) and (to, sums) not in steps:
-                steps[to, sums] = steps[i, before] + 1
-                waiting.append((to, sums))
+            if to < len(code) and (to, now) not in steps:
+                steps[to, now] = steps[i, before] + 1
+                waiting.append((to, now))
     return None
