@@ -30,7 +30,7 @@ namespace spmm_detail {
 /// the products' operands need.
 template <class T, class X>
 bool pads(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const matrix_view<const X>& x,
-          bool is_part) {
+          bool is_part = false) {
   constexpr std::int64_t entries_of_row = 2, line = 128 / sizeof(X);
   const bool fits =
       x.cols % widest<T> == 0 && aligned(x, widest<T>) && (!is_part || x.row_stride % line == 0);
