@@ -44,7 +44,11 @@ FIGURES = [
 
 
 def without_names(text):
-    return subprocess.run(["c++filt"], input=text, capture_output=True, text=True, check=True).stdout.replace("partita::on_cuda::", "")
+    return text.replace("partita::on_cuda::", "")
+
+
+def demangled(text):
+    return without_names(subprocess.run(["c++filt"], input=text, capture_output=True, text=True, check=True).stdout)
 
 
 def kernels(text):
@@ -89,7 +93,7 @@ def main():
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
             sys.exit(result.stderr)
-        found = list(kernels(without_names(result.stderr)))
+        found = list(kernels(demangled(result.stderr)))
         wrong = [k for k in found if (k[2] or k[3] or k[4]) and not allowed(k[0], k[2])]
         for name, architecture, stack, stores, loads, _ in wrong:
             print(f"sm_{architecture}: {stack} bytes of stack, {stores} bytes of spill stores, {loads} of loads: {name}")
