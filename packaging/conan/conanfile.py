@@ -11,7 +11,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Partita(ConanFile):
-    """The headers and partita's own CMake package: `conan create packaging/conan` in the project's folder.
+    """The headers and partita's own CMake package: `conan create packaging/conan -s compiler.cppstd=20` in the project's folder.
 
     Backends are what find_package(partita COMPONENTS mpi blas) finds on the consumer's machine, or among its requirements."""
 

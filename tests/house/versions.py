@@ -16,6 +16,7 @@ PLACES = {
     "packaging/spack/package.py": r'\n    version\("([^"]+)"',
     "packaging/conda/meta.yaml": r"\n  version: (\S+)",
     "packaging/vcpkg/ports/partita/vcpkg.json": r'"version-semver": "([^"]+)"',
+    "docs/install.md": r"libpartita-dev_([\d.]+)_all\.deb",
 }
 
 
