@@ -37,7 +37,8 @@ struct bench_case {
   int layers;
   std::string policy = "row_1d";
   int ranks = 1;
-  bool tf32 = false, bf16 = false, graphs = true;  ///< dense products; operands of products with the graph
+  bool tf32 = false, bf16 = false,
+       graphs = true;  ///< dense products; operands of products with the graph; steps
 };
 
 std::vector<bench_case> every_case(int most_ranks) {

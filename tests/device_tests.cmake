@@ -42,7 +42,7 @@ if(partita_device_tests)
       set(kernels ${kept}/cuda_${precision}.ptx)
     endif()
     partita_add_script_test(kernels_spill_nothing_${precision} LABELS ptx
-      COMMAND python3 ${programs}/spills.py ${CMAKE_CUDA_COMPILER} ${kernels})
+      COMMAND python3 ${programs}/spills.py $<$<STREQUAL:${precision},f32>:--figures> ${CMAKE_CUDA_COMPILER} ${kernels})
   endforeach()
   if(CMAKE_CUDA_ARCHITECTURES STREQUAL "80-virtual")
     file(MAKE_DIRECTORY ${kept})

@@ -66,6 +66,11 @@ TEST_CASE("work is captured when a call allocated nothing, and done again with n
   numbered_work moved(std::move(work));
   CHECK(moved.step(12) == count{7, 0});
   CHECK(moved.step(13) == count{8, 1});
+  {
+    numbered_work recycling;
+    recycling.q.recycle_memory();  // whose buffers may move without an allocation
+    for (int n = 1; n < 4; ++n) CHECK(recycling.step(static_cast<std::uint64_t>(n)) == count{n, 0});
+  }
   moved.q.extend(std::make_shared<partita::on_cuda::without_graphs>());
   CHECK(moved.step(14) == count{9, 0});
   CHECK(moved.step(15) == count{10, 0});

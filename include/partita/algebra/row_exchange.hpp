@@ -45,8 +45,9 @@ class row_traffic {
  public:
   virtual ~row_traffic() = default;
 
-  /// So many steps may be under way before any of their rows is used, and beside those that are.
+  /// How many steps may be under way before the first is used.
   virtual std::size_t at_first() const { return 2; }
+  /// How many, beyond the step whose rows are used.
   virtual std::size_t ahead() const { return 1; }
   /// Begins to send the rows of x that travel in step n.
   virtual void start(std::size_t n, matrix_view<const T> x) = 0;

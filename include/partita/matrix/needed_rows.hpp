@@ -3,7 +3,6 @@
 /// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
 /// factors when its columns are renumbered to them.
 
-#include <algorithm>
 #include <numeric>
 #include <span>
 #include <utility>

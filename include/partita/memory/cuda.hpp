@@ -3,6 +3,7 @@
 /// CUDA devices. A rank's queue owns or adopts its stream, the stream-ordered memory and the library handles.
 /// Work is enqueued asynchronously; the host blocks only in synchronize().
 
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -239,8 +240,9 @@ class late<V, cuda_device> {
 };
 
 /// As a graph, once a call has neither allocated nor released anything, until something else of the queue
-/// does: then buffers may lie elsewhere. Not on the default stream, which cannot be captured. The queue is
-/// synchronised between two calls.
+/// does: then buffers may lie elsewhere. Not on the default stream, which cannot be captured, nor on a queue
+/// that recycles memory, which moves buffers without an allocation. The queue is synchronised between two
+/// calls.
 template <>
 class captured<cuda_device> {
  public:
@@ -270,7 +272,7 @@ class captured<cuda_device> {
     return {q.meter()->allocations(), q.meter()->current()};
   }
   static bool can_capture(const device_queue<cuda_device>& q) {
-    return q.stream() != nullptr && q.stream() != cudaStreamLegacy &&
+    return q.stream() != nullptr && q.stream() != cudaStreamLegacy && !q.owner()->recycles() &&
            q.find<on_cuda::without_graphs>() == nullptr;
   }
   template <class F>

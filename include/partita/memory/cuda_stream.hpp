@@ -3,6 +3,7 @@
 /// CUDA streams with stream-ordered allocation, events, and page-locked host memory.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -152,17 +153,20 @@ class cuda_stream {
       far_meter_->remove(bytes);
       return far_->store->release(memory, bytes);
     }
-    const std::lock_guard lock(guard_);
-    if (!kept_.put(memory)) give_back(memory, bytes);
+    const bool stays = [&] {
+      const std::lock_guard lock(guard_);
+      return kept_.put(memory);
+    }();
+    if (!stays) give_back(memory, bytes);
   }
   /// From now on keeps memory of the pool that is released, in sizes of size_class, for allocations that need
   /// about as much: later work of this stream gets it without a call. A foreign allocator is called as ever.
   void recycle() const {
-    if (recycles_ || (theirs_ && theirs_->allocate)) return;
-    recycles_ = true;
+    if ((theirs_ && theirs_->allocate) || recycles_.exchange(true)) return;
     const std::lock_guard lock(keepers().guard);
     keepers().streams.push_back(this);
   }
+  bool recycles() const { return recycles_; }
   /// As host_memory::use_far.
   void use_far(const far_options& options) const { far_ = options; }
   const std::optional<far_options>& far() const { return far_; }
@@ -243,7 +247,7 @@ class cuda_stream {
   std::shared_ptr<memory::memory_meter> meter_;
   std::shared_ptr<memory::memory_meter> far_meter_ = std::make_shared<memory::memory_meter>();
   mutable std::optional<far_options> far_;
-  mutable bool recycles_ = false;
+  mutable std::atomic<bool> recycles_ = false;
   mutable std::mutex guard_;  ///< of what is kept: any thread may release, or give back what others keep
   mutable memory::kept_blocks kept_;
 };

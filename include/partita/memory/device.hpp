@@ -159,10 +159,6 @@ class late {
   V value_{};
 };
 
-}  // namespace memory
-
-namespace memory {
-
 /// What a queue finds whose sums have the same bits however their terms are dealt to ranks (see
 /// partita::reproducible): the queue that it was made of.
 template <class Device>

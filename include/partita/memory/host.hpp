@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"

@@ -47,6 +47,7 @@ class kept_blocks {
       if (b.memory == memory) return b.is_free = true;
     return false;
   }
+  /// All free blocks.
   template <class GiveBack>
   void give_back_free(const GiveBack& give_back) noexcept {
     std::erase_if(blocks_, [&](const block& b) {

@@ -75,9 +75,9 @@ class layer {
   /// Whether backward writes every element of the gradients of all of its parameters.
   virtual bool writes_gradients() const { return false; }
   /// Whether a training pass and its backward enqueue the same in every step but for pass::numbers, and wait
-  /// for nothing, without far memory and on one rank: a device may then do the step again
-  /// without calling the layer (memory::captured). What forward remembers of a pass, and an evaluation may
-  /// change, it remembers again in pass::numbers->before_each.
+  /// for nothing, without far memory and on one rank: a device may then do the step again without calling the
+  /// layer (memory::captured). What forward remembers of a pass, and an evaluation may change, it remembers
+  /// again in pass::numbers->before_each.
   virtual bool repeats() const { return false; }
   /// Columns of Z.
   virtual global_index width() const = 0;

@@ -103,7 +103,10 @@ class trainer : public training<T, Device> {
   /// loss.
   double train_epoch(epoch_report& report) override;
   void read_loss(epoch_report& report) override {
-    if (loss_) return static_cast<void>(report.loss = *loss_);
+    if (loss_) {
+      report.loss = *loss_;
+      return;
+    }
     const comm::phase_scope phase(mesh_.ledger(), "forward");
     report.loss = objective_.finish_loss();
   }

@@ -49,7 +49,9 @@ class training {
   double step(int number) {
     epoch_report report{.epoch = number};
     (void)train_epoch(report);
-    return mesh_.queue().synchronize(), read_loss(report), report.loss;
+    mesh_.queue().synchronize();
+    read_loss(report);
+    return report.loss;
   }
   /// Goes on from the state of the first rank; steps are counted from there. What travels: that state, of an
   /// embedding each rank's block. Throws error, on the first rank, for the state of another model.
@@ -90,14 +92,14 @@ class training {
         rate_(options.learning_rate, schedule_of(options)) {
     detail::require_training(options, data);
     if (options.patience > 0 && data.validation_links.empty() &&
-        std::ranges::find(data.split, static_cast<std::uint8_t>(io::split_part::validation)) ==
-            data.split.end())
+        std::ranges::count(data.split, static_cast<std::uint8_t>(io::split_part::validation)) == 0)
       base::throw_error<input_error>({name_, ": patience needs vertices for validation, and there are none"});
   }
 
   /// The steps of an epoch; in the report the loss before the update, if only on the rank that has it, or
   /// once the device was waited for, with read_loss. Returns the seconds that it spent on something else.
   virtual double train_epoch(epoch_report& report) = 0;
+  /// Puts the loss of the last step into the report, once the device was waited for. Collective.
   virtual void read_loss(epoch_report&) {}
   /// Makes the report that of every rank, who waited for so many seconds.
   virtual void share(epoch_report&, double) {}
@@ -322,9 +324,7 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
   training_result result;
   result.mesh = m.shape();
   const auto setup_peak = static_cast<global_index>(m.queue().meter()->peak());
-  double distribute[] = {m.ledger().seconds_in("distribute")};
-  m.world().all_reduce(distribute, reduction::max);
-  result.distribute_seconds = distribute[0];
+  result.distribute_seconds = m.world().all_reduce(m.ledger().seconds_in("distribute"), reduction::max);
   auto* const far = far_of(m.queue());
   std::optional<memory::far_traffic> predicted;
   if (how.forecast && far != nullptr && !m.reproducible())

@@ -267,8 +267,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(
 
 /// Proposes something that cannot be used first, then an algorithm that splits long inner dimensions if it
 /// may and need not sum over them. One for many columns of d, or a long inner dimension, needs a multiple of
-/// 8 of them. Knows none for
-/// the gradient of a bias in double precision: the real library need not know them all.
+/// 8 of them. Knows none for the gradient of a bias in double precision: the real library need not know them
+/// all.
 cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a_desc,
     cublasLtMatrixLayout_t b_desc, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d_desc,

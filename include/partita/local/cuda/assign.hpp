@@ -38,6 +38,22 @@ struct pad_row {
   }
 };
 
+/// Columns of a block of at least `cols` whose rows are whole numbers of 16 bytes.
+template <class T>
+constexpr local_index padded_width(local_index cols) {
+  return static_cast<local_index>(quotient_up(cols, widest<T>) * widest<T>);
+}
+
+/// x in `memory`, with zeros behind its columns, in rows of padded_width.
+template <class T>
+matrix_view<const T> padded_rows(const device_queue<cuda_device>& q, const matrix_view<const T>& x,
+                                 T* memory) {
+  const local_index cols = padded_width<T>(x.cols);
+  const matrix_view<T> wide{memory, x.rows, cols, cols};
+  on_cuda::launch_warps(q, x.rows, pad_row<T>{x, wide});
+  return wide;
+}
+
 /// y(i, j) = term(i, j); `operands` are the blocks that the term reads as packs.
 template <class T, class Term, class... Views>
 void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& term,

@@ -232,14 +232,12 @@ void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::
               local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   if (a.rows == 0 || s.heads == 0) return;
-  if (s.heads == 1 && x.cols > 4 * widest<T> && spmm_detail::pads(q, a, x) &&
+  if (s.heads == 1 && x.cols >= 4 * widest<T> && spmm_detail::pads(q, a, x) &&
       a.entries >= 2 * std::int64_t{a.rows}) {
-    const auto cols = static_cast<local_index>(quotient_up(x.cols, widest<T>) * widest<T>);
+    const local_index cols = padded_width<T>(x.cols);
     T* const memory = scratch<T>(q, static_cast<std::size_t>((std::int64_t{x.rows} + y.rows) * cols));
-    const matrix_view<T> wide_x{memory, x.rows, cols, cols},
-        wide_y{memory + std::int64_t{x.rows} * cols, y.rows, cols, cols};
-    on_cuda::launch_warps(q, x.rows, pad_row<T>{x, wide_x});
-    on_cuda::launch_warps(q, y.rows, pad_row<T>{y, wide_y});
+    const auto wide_x = padded_rows(q, x, memory),
+               wide_y = padded_rows(q, y, memory + std::int64_t{x.rows} * cols);
     return edge_detail::dots<widest<T>, T>(q, a, {1, cols, 0}, wide_y, wide_x, beta, values);
   }
   with_width<widest<T>>(

@@ -77,7 +77,8 @@ struct find_splits {
   }
 };
 
-/// Numbers that work of a queue writes for the host, each until as many others follow. Nobody waits for them.
+/// Numbers that work of a queue writes for the host, each kept until `most` others have followed. Nobody
+/// waits for them.
 class late_numbers {
  public:
   explicit late_numbers(const device_queue<cuda_device>&)

@@ -4,8 +4,8 @@
 /// bfloat16, in registers over a share of entries; neighbouring threads handle neighbouring columns of the
 /// same share, so that loads of rows of x are coalesced. Where x is larger than the cache and some of its
 /// columns are not, these are multiplied by themselves, one pass after the other. Columns whose rows are not
-/// a whole number of 16 bytes, or do not begin there, are copied to scratch memory where they do, if they are
-/// read often enough to be worth it.
+/// a whole number of 16 bytes, do not begin there, or are a part of rows that end within cache lines are
+/// copied to scratch memory without these faults, if they are read often enough to be worth it.
 
 #include <concepts>
 #include <cstdint>
@@ -45,16 +45,12 @@ void pass(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const
     return sum_rows(q, rows_of(a), a.columns, single_values<T>{a.values}, x, fusion, y);
   const stored_values<T> values{a.values};
   if (!pads(q, a, x, is_part)) return sum_rows(q, rows_of(a), a.columns, values, x, fusion, y);
-  const auto packs = static_cast<local_index>(quotient_up(x.cols, widest<X>));
-  const local_index cols = packs * widest<X>;
-  const std::int64_t area = std::int64_t{x.rows} * cols;
-  const matrix_view<X> wide{scratch<X>(q, static_cast<std::size_t>(area)), x.rows, cols, cols};
-  on_cuda::launch_warps(q, x.rows, pad_row<X>{x, wide});
-  const matrix_view<const X> copy = wide;
+  const local_index cols = padded_width<X>(x.cols);
+  const auto copy = padded_rows(q, x, scratch<X>(q, static_cast<std::size_t>(std::int64_t{x.rows} * cols)));
   if (cols == x.cols && aligned(y, widest<T>))
     return sum_rows(q, rows_of(a), a.columns, values, copy, fusion, y);
   fold_product(
-      q, rows_of(a), packs,
+      q, rows_of(a), cols / widest<X>,
       row_product<T, widest<X>, stored_values<T>, true, X>{{a.columns}, values, table_of(copy), fusion, y});
 }
 

@@ -264,10 +264,8 @@ void warp_multiply(const device_queue<cuda_device>& q, const pattern_rows& a, co
   const local::csr_view<T> pattern{a.rows, a.cols, a.offsets, columns, nullptr, a.entries};
   if (s.heads > 1 || x.cols % wide == 0 || x.cols < 4 * wide || !spmm_detail::pads(q, pattern, x))
     return warp_detail::multiply<1>(q, a, columns, s, weights, values, x, beta, y);
-  const auto cols = static_cast<local_index>(quotient_up(x.cols, wide) * wide);
-  const matrix_view<T> copy{scratch<T>(q, static_cast<std::size_t>(std::int64_t{x.rows} * cols)), x.rows,
-                            cols, cols};
-  on_cuda::launch_warps(q, x.rows, pad_row<T>{x, copy});
+  const local_index cols = padded_width<T>(x.cols);
+  const auto copy = padded_rows(q, x, scratch<T>(q, static_cast<std::size_t>(std::int64_t{x.rows} * cols)));
   warp_detail::multiply<wide, Weights, T>(q, a, columns, {1, cols, 0}, weights, values, copy, beta, y);
 }
 
