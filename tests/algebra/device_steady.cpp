@@ -64,7 +64,7 @@ std::array<std::uint64_t, 2> calls_of_products(mesh_shape shape, const policy& p
                                                const spmm_options& options) {
   std::array<std::uint64_t, 2> calls{};
   on_threads(shape.size(), [&](const communicator& world) {
-    const mesh<cuda_device> m(world, shape, device_queue<cuda_device>(0, cusparse_spmm()));
+    const mesh<cuda_device> m(world, shape, partita::device_queue<cuda_device>(0, cusparse_spmm()));
     const std::vector<triplet<double>> all = small_entries();
     const auto a = distribute(m, p, {24, 24}, share(all, m));
     const auto number = [](global_index i, global_index j) { return static_cast<double>(i - 3 * j); };
