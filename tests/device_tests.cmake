@@ -35,6 +35,7 @@ partita_add_device_test(train/cuda_models SOURCES train/cuda_models.cpp LIBRARIE
 if(partita_device_tests)
   # The PTX that the build makes, if it suits every card looked at, or else PTX of its own.
   set(kept ${CMAKE_CURRENT_BINARY_DIR}/ptx_of_kernels)
+  set(figures_of_f32 --figures)
   foreach(precision f32 f64)
     set(kernels ${PROJECT_SOURCE_DIR}/cmake/compiled/cuda_${precision}.cu -std=c++20 --expt-relaxed-constexpr -DNDEBUG
       -I${PROJECT_SOURCE_DIR}/include -isystem=${PARTITA_THRUST_INCLUDE_DIR})
@@ -42,7 +43,7 @@ if(partita_device_tests)
       set(kernels ${kept}/cuda_${precision}.ptx)
     endif()
     partita_add_script_test(kernels_spill_nothing_${precision} LABELS ptx
-      COMMAND python3 ${programs}/spills.py $<$<STREQUAL:${precision},f32>:--figures> ${CMAKE_CUDA_COMPILER} ${kernels})
+      COMMAND python3 ${programs}/spills.py ${figures_of_${precision}} ${CMAKE_CUDA_COMPILER} ${kernels})
   endforeach()
   if(CMAKE_CUDA_ARCHITECTURES STREQUAL "80-virtual")
     file(MAKE_DIRECTORY ${kept})
