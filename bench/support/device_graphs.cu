@@ -242,6 +242,11 @@ class device_graph {
     result->nonzeros = made.nonzeros;
     result->structure = moved(m.queue(), made.structure);
     result->values = moved(m.queue(), made.values);
+    for (std::size_t t = 0; t < result->count(); ++t) {
+      const auto* const offsets = made.structure.data() + t * (static_cast<std::size_t>(result->rows) + 1);
+      result->entries_of_parts.push_back(partita::on_cuda::read(queue_, offsets + result->rows) -
+                                         partita::on_cuda::read(queue_, offsets));
+    }
     return result;
   }
 

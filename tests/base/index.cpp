@@ -37,6 +37,11 @@ TEST_CASE("indices: parts of an interval are nearly equal, longer ones first") {
   CHECK(base::part_of({4, 4}, 1, 2).empty());
 }
 
+TEST_CASE("indices: four size classes between two powers of two") {
+  static_assert(base::size_class(4) == 4 && base::size_class(7) == 7 && base::size_class(8) == 8);
+  static_assert(base::size_class(9) == 10 && base::size_class(15) == 16 && base::size_class(1025) == 1280);
+}
+
 TEST_CASE("indices: extents") {
   CHECK(to_string(matrix_shape{3, 4}) == "3 x 4");
   CHECK_FALSE(matrix_shape{3, 4} == matrix_shape{4, 3});

@@ -2,6 +2,8 @@
 #pragma once
 /// Index types: global indices are 64-bit, local ones 32-bit; to_local() is the checked conversion.
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
@@ -66,6 +68,12 @@ constexpr interval part_of(interval whole, global_index index, global_index part
   const global_index size = whole.size() / parts, longer = whole.size() % parts;
   const auto begin = [&](global_index p) { return whole.begin + p * size + (p < longer ? p : longer); };
   return {begin(index), begin(index + 1)};
+}
+
+/// `size` rounded up to one of four sizes between two powers of two. From 4 on.
+constexpr std::size_t size_class(std::size_t size) {
+  const std::size_t step = std::bit_floor(size) / 4;
+  return (size + step - 1) / step * step;
 }
 
 /// Calls make(), which allocates an operand of this shape. Rethrows an allocation failure as error, or as

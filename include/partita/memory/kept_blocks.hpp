@@ -2,24 +2,30 @@
 #pragma once
 /// Blocks of memory that stay allocated when they are released, for later ones of about their size.
 
-#include <bit>
+#include <algorithm>
 #include <cstddef>
+#include <new>
 #include <vector>
+
+#include "partita/base/index.hpp"
 
 namespace partita::memory {
 
-/// `bytes` rounded up to one of four sizes between two powers of two, from 512 on.
+/// `bytes` rounded up to a size class, from 512 on.
 constexpr std::size_t size_class(std::size_t bytes) {
-  if (bytes <= 512) return 512;
-  const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
+  return base::size_class(std::max<std::size_t>(bytes, 512));
 }
 
 /// Blocks of one allocator, in use and free. give_back(memory, bytes) returns one to it.
 class kept_blocks {
  public:
-  /// A block from the allocator, in use.
-  void keep(void* memory, std::size_t bytes) { blocks_.push_back({memory, bytes, false}); }
+  /// A block from the allocator, in use. Where there is no memory for its entry, it is not kept.
+  void keep(void* memory, std::size_t bytes) noexcept {
+    try {
+      blocks_.push_back({memory, bytes, false});
+    } catch (const std::bad_alloc&) {
+    }
+  }
   /// The smallest free block that serves, three quarters of which are needed, or null; then the largest that
   /// does not is given back, so that blocks grow instead of accumulating.
   template <class GiveBack>

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -81,8 +80,7 @@ inline int& rows_of(matmul_shape& p) { return p.transpose_a ? p.k : p.m; }
 inline matmul_shape class_of(matmul_shape p) {
   int& rows = rows_of(p);
   if ((p.transpose_a && p.transpose_b) || rows < 8 || rows > 1 << 30) return p;
-  const int step = static_cast<int>(std::bit_floor(static_cast<std::uint32_t>(rows))) / 4;
-  rows = (rows + step - 1) / step * step;
+  rows = static_cast<int>(base::size_class(static_cast<std::size_t>(rows)));
   return p;
 }
 
