@@ -162,7 +162,7 @@ class Far(ProgramCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         amounts = r"\d+\.\d+ MB read and \d+\.\d+ MB written in \d+ chunks, \d+\.\d+ MB near"
         self.assertRegex(done.stdout, rf"(?m)^an epoch on the first rank over far memory: {amounts}.*, about \d+\.\d+ s at \d+\.\d+ MB/s far and \d+\.\d+ MB/s near$")
-        self.assertRegex(done.stdout, rf"(?m)^  \d+ x product of A \(6000 x 6000, \d+ entries\) and \d+ columns, in chunks of \d+ to \d+ rows and \d+ to \d+ entries: {amounts}, which need each row \d+\.\d+ times$")
+        self.assertRegex(done.stdout, rf"(?m)^  \d+ x product of A \(6000 x 6000, \d+ entries\) and \d+ columns, in chunks of \d+ to \d+ rows and \d+ to \d+ entries: {amounts}, which read each row \d+\.\d+ times$")
         self.assertRegex(done.stdout, rf"(?m)^  \d+ x operation by rows: {amounts}$")
         self.assertLess(done.stdout.index("an epoch on the first rank"), done.stdout.index("far memory: "))
         self.assertRegex(done.stdout, r"(?m)^far memory: \d+ chunks in an epoch on all ranks, \d+\.\d+ MB read, \d+\.\d+ MB written; overlap \d\.\d\d$")
