@@ -97,6 +97,28 @@ class Far(ProgramCase):
         result = self.train(*arguments, *self.far_options(1 << 17))
         self.assertGreater(result["messages"]["total"], whole["messages"]["total"])
 
+    def test_parts_bring_rows_that_are_needed_together(self):
+        # Communities that are numbered at random: each row is read often, unless --partition finds them.
+        rng = random.Random(3)
+        with tempfile.TemporaryDirectory() as data:
+            write_graph(data)
+            number = list(range(VERTICES))
+            rng.shuffle(number)
+            ends = array.array("q")
+            for v in range(VERTICES):
+                for _ in range(EDGES // VERTICES):
+                    ends.extend((number[v], number[rng.randrange(VERTICES) if rng.random() < 0.1 else v // 200 * 200 + rng.randrange(200)]))
+            with open(os.path.join(data, "edges.npy"), "wb") as f:
+                f.write(npy("<i8", (EDGES, 2), ends.tobytes()))
+            arguments = ["--model", "gcn", "--policy", "row_1d", "--dropout", "0"]
+            expected = self.train(*arguments, data=data)
+            arguments += self.far_options(expected["peak_bytes"]["max_rank"] // 8)
+            apart, together = [self.train(*arguments, "--partition", name, data=data) for name in ("none", "stream")]
+            for result in (apart, together):
+                self.same_losses(result, expected, arguments)
+                self.assertEqual(result["predicted_far_bytes"], result["far_bytes"])
+            self.assertLess(1.5 * together["replication"], apart["replication"])
+
     def test_loops_that_are_there_are_forecast_once(self):
         # A + I has a place for each vertex, also where the data have its loop, or have it twice.
         with tempfile.TemporaryDirectory() as data:
