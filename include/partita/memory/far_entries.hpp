@@ -136,12 +136,8 @@ class far_entries {
     x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
     return x;
   }
-  /// The number of the column of each row of the table of chunk k, if asked for.
-  local_index* global_columns(std::size_t k, const local_index* from) const {
-    if (!size().global_columns) return nullptr;
-    return size().places > 0 ? reinterpret_cast<local_index*>(c_.slot(0) + table_begin(size()))
-                             : const_cast<local_index*>(from) + index_layout(size(), of(k)).list;
-  }
+  /// The numbers of the columns of a shared table.
+  local_index* names() const { return reinterpret_cast<local_index*>(c_.slot(0) + table_begin(size())); }
   std::span<const local_index> list(std::size_t k, std::size_t index_layout::*of_list) const {
     return {indices(k) + index_layout(size(), of(k)).*of_list, static_cast<std::size_t>(of(k).loaded)};
   }
@@ -165,7 +161,7 @@ class far_entries {
         move(k, i, false);
     if (size().places > 0 && size().global_columns)
       pass_.kernels->name(c_.transfers(), list(k, &index_layout::list), list(k, &index_layout::places),
-                          global_columns(k, nullptr));
+                          names());
   }
   void store(std::size_t k) const {
     for (std::size_t i = 0; i < x_.size(); ++i)
@@ -244,7 +240,9 @@ class far_entries {
     for (std::size_t i = 0; i < x_.size(); ++i) operands[i] = near(k, i);
     chunk given{.operands = operands.data(),
                 .entries = {now.rows, columns_of(now), from, pass_.a.columns + now.first_entry, now.entries},
-                .global_columns = global_columns(k, from),
+                .global_columns = !size().global_columns ? nullptr
+                                  : size().places > 0    ? names()
+                                                         : from + part.list,
                 .first_row = now.first_row,
                 .first_entry = now.first_entry,
                 .is_whole = false,
