@@ -159,12 +159,11 @@ inline pass_layout with_shared_table(pass_layout s, local_index cols) {
   s.places = 1;
   const std::size_t entry =
       slot_of(s, {.rows = 1, .entries = 1, .needed = 1, .loaded = 1}).end + kept_bytes(s);
-  const std::size_t slot = std::max(s.slot / 4, entry),
-                    lost = (pass_layout::most + 2) * far_options::alignment;
-  std::size_t row = s.global_columns ? sizeof(local_index) : 0;
+  std::size_t row = s.global_columns ? sizeof(local_index) : 0, taken = 2 * std::max(s.slot / 4, entry);
+  taken += 3 * far_options::alignment;
   for (std::size_t i = 0; i < s.of.size(); ++i)
-    if (s.has[i] == along::columns) row += s.of[i];
-  const std::size_t room = 2 * s.slot < 2 * slot + lost ? 0 : 2 * s.slot - 2 * slot - lost;
+    if (s.has[i] == along::columns) row += s.of[i], taken += far_options::alignment;
+  const std::size_t room = 2 * s.slot < taken ? 0 : 2 * s.slot - taken;
   const std::size_t most = std::max<std::size_t>(2, room / std::max<std::size_t>(1, row));
   s.places = static_cast<local_index>(std::min(most, static_cast<std::size_t>(cols)));
   return s;
