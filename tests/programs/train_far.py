@@ -112,7 +112,7 @@ class Far(ProgramCase):
                 f.write(npy("<i8", (EDGES, 2), ends.tobytes()))
             arguments = ["--model", "gcn", "--policy", "row_1d", "--dropout", "0"]
             expected = self.train(*arguments, data=data)
-            arguments += self.far_options(expected["peak_bytes"]["max_rank"] // 8)
+            arguments += self.far_options(expected["peak_bytes"]["max_rank"] // 24)
             apart, together = [self.train(*arguments, "--partition", name, data=data) for name in ("none", "stream")]
             for result in (apart, together):
                 self.same_losses(result, expected, arguments)
