@@ -104,7 +104,7 @@ void run(const problem& p) {
     const figures slow = over_far_memory(p, g, window, moved / t.compute);
     std::printf("%8.0f %8.1f %12.1f %10.2f %8.2f %8.2f %8.2f\n", static_cast<double>(t.chunks) / p.rounds,
                 1e-6 * static_cast<double>(window), 1e-6 * moved / p.rounds,
-                static_cast<double>(t.rows_needed) / (static_cast<double>(g.vertices) * p.rounds),
+                static_cast<double>(t.rows_read) / (static_cast<double>(g.vertices) * p.rounds),
                 disk.seconds / near, slow.seconds / disk.seconds, slow.traffic.overlap());
   }
 }

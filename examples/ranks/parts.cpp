@@ -49,8 +49,8 @@ std::vector<int> metis_parts_by([[maybe_unused]] const std::string& partitioner,
 }  // namespace
 
 const std::vector<std::string>& partitioners() {
-  static const std::vector<std::string> names = {"none",  "random",       "degree",        "rcm",
-                                                 "metis", "metis-volume", "metis-balanced"};
+  static const std::vector<std::string> names = {"none",   "random", "degree",       "rcm",
+                                                 "stream", "metis",  "metis-volume", "metis-balanced"};
   return names;
 }
 
@@ -64,5 +64,27 @@ std::vector<int> parts_by(const std::string& partitioner, partita::global_index 
     return partition::parts_in_order(partition::degree_order(a.offsets, a.sources), parts);
   if (partitioner == "rcm")
     return partition::parts_in_order(partition::reverse_cuthill_mckee(a.offsets, a.sources), parts);
+  if (partitioner == "stream") return partition::streamed_parts(a.offsets, a.sources, parts);
   return metis_parts_by(partitioner, a, parts, seed);
+}
+
+std::vector<int> parts_within(const std::string& partitioner, std::span<const int> part_of, int parts,
+                              std::span<const partita::io::edge> edges, int each, std::uint64_t seed) {
+  using partita::io::edge;
+  std::vector<partita::global_index> sizes(static_cast<std::size_t>(parts), 0), number;
+  for (const int p : part_of) number.push_back(sizes[static_cast<std::size_t>(p)]++);
+  std::vector<std::vector<edge>> inside(sizes.size());
+  const auto at = [](partita::global_index v) { return static_cast<std::size_t>(v); };
+  for (const edge& e : edges)
+    if (const int p = part_of[at(e.source)]; p == part_of[at(e.target)])
+      inside[static_cast<std::size_t>(p)].push_back({number[at(e.source)], number[at(e.target)]});
+  std::vector<std::vector<int>> finer;
+  for (std::size_t p = 0; p < sizes.size(); ++p) {
+    finer.push_back(parts_by(partitioner, sizes[p], inside[p], each, seed));
+    inside[p] = {};
+  }
+  std::vector<int> found;
+  for (std::size_t v = 0; v < part_of.size(); ++v)
+    found.push_back(finer[static_cast<std::size_t>(part_of[v])][at(number[v])]);
+  return found;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ordering.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <span>
 
 #include "../ranks/command_line.hpp"
@@ -16,22 +18,12 @@ std::vector<int> parts_of(const io::dataset& data, const ordering& asked, int pa
   return parts_by(asked.name, data.vertices, data.edges, parts, seed);
 }
 
-/// The chunk of each vertex: METIS's parts of the graphs within the blocks of the ranks.
-std::vector<int> metis_chunks(const io::dataset& data, const partita::blocking& rows, int chunks,
-                              std::uint64_t seed) {
-  const partita::axis_set cut = partita::vertex_rows.rows;
-  std::vector<std::vector<io::edge>> edges(static_cast<std::size_t>(rows.shape().size()));
-  for (const io::edge& e : data.edges)
-    if (const std::size_t block = rows.owner(cut, e.source); block == rows.owner(cut, e.target))
-      edges[block].push_back(e);
-  std::vector<int> chunk_of;
-  for (std::size_t r = 0; r < edges.size(); ++r) {
-    const partita::interval block = rows.block(cut, rows.shape().at(static_cast<int>(r)));
-    for (io::edge& e : edges[r]) e = {e.source - block.begin, e.target - block.begin};
-    const std::vector<int> parts = parts_by("metis", block.size(), edges[r], chunks, seed);
-    chunk_of.insert(chunk_of.end(), parts.begin(), parts.end());
-  }
-  return chunk_of;
+/// With far memory, in how many parts vertices of a rank come one after the other: neighbours are in the same
+/// chunks of a product then. One where the partitioner does not look for neighbours.
+int parts_in_part(const command& c, partita::global_index vertices, int ranks) {
+  const std::string& name = c.partition.name;
+  if (c.far.empty() || (name != "stream" && !name.starts_with("metis"))) return 1;
+  return static_cast<int>(std::clamp<partita::global_index>(vertices / ranks / 256, 1, 64));
 }
 
 }  // namespace
@@ -68,9 +60,18 @@ io::dataset order_vertices(io::dataset data, command& c, int ranks, const partit
       edges.subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), parts,
       world, [&] { data.edges.forget(); });
   if (o.name != "none") {
-    io::reordered_dataset sorted = io::reordered(std::move(data), parts, ranks);
+    const int each = parts_in_part(c, data.vertices, ranks);
+    if (each > 1) {
+      std::vector<int> finer(parts.size());
+      if (world.rank() == 0) finer = parts_within(o.name, parts, ranks, data.edges, each, c.training.seed);
+      world.broadcast(finer, 0);
+      for (std::size_t v = 0; v < parts.size(); ++v) parts[v] = each * parts[v] + finer[v];
+    }
+    io::reordered_dataset sorted = io::reordered(std::move(data), parts, each * ranks);
     data = std::move(sorted.data);
-    c.training.block_sizes = std::move(sorted.sizes);
+    for (std::size_t p = 0; p < sorted.sizes.size(); p += static_cast<std::size_t>(each))
+      c.training.block_sizes.push_back(
+          std::accumulate(&sorted.sizes[p], &sorted.sizes[p] + each, partita::global_index{0}));
     c.old_number = std::make_shared<const std::vector<partita::global_index>>(std::move(sorted.old_number));
   }
   o.seconds = std::chrono::duration<double>(clock::now() - begin).count();
@@ -85,6 +86,11 @@ void cut_chunks(const io::dataset& data, command& c, partita::mesh_shape inside,
   const blocking rows = sizes.empty() ? blocking::even(data.vertices, inside, partita::nesting::rows)
                                       : blocking::given(sizes, inside, partita::nesting::rows);
   p.chunk_of.assign(static_cast<std::size_t>(data.vertices), 0);
-  if (world.rank() == 0) p.chunk_of = metis_chunks(data, rows, p.chunk_count(), c.training.seed);
+  if (world.rank() == 0) {
+    for (partita::global_index v = 0; v < data.vertices; ++v)
+      p.chunk_of[static_cast<std::size_t>(v)] = static_cast<int>(rows.owner(partita::vertex_rows.rows, v));
+    p.chunk_of =
+        parts_within("metis", p.chunk_of, rows.shape().size(), data.edges, p.chunk_count(), c.training.seed);
+  }
   world.broadcast(p.chunk_of, 0);
 }

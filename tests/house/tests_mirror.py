@@ -47,7 +47,7 @@ TOGETHER = {
     "io/matrix_market.cpp": "io/market_body io/market_header io/number_text",
     "local/reference.cpp": "local/fusion",
     "memory/far.cpp": "memory/far_store",
-    "memory/far_plan.cpp": "memory/far_cut memory/index_reader",
+    "memory/far_plan.cpp": "memory/far_cut memory/far_reuse memory/index_reader",
     "memory/far_passes.cpp": "memory/far_chunks memory/out_of_core",
     "local/chunked.cpp": "local/chunked_gemm local/chunked_sums",
     "local/pass.cpp": "local/operands",

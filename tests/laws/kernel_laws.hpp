@@ -151,6 +151,16 @@ void moves() {
       block<T>(1000, 21, 2, placing{}), 1e-300,
       [&](auto& at, auto& r) { scatter_rows(at.queue, at(summands.values), at.span(distinct), r.view()); },
       [&](auto& r) { reference::scatter_rows(summands.values.data(), distinct, r.view()); });
+  agree_with<Device>(
+      block<T>(1000, 21, 2, placing{}), 1e-300,
+      [&](auto& at, auto& r) {
+        move_rows(at.queue, at(x), at.span(rows).first(900), at.span(distinct), r.view());
+      },
+      [&](auto& r) {
+        std::vector<T> gathered(3000 * 21);
+        reference::gather_rows(x.view(), rows, gathered.data());
+        reference::scatter_rows(gathered.data(), distinct, r.view());
+      });
   std::vector<local_index> lengths;
   for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
   sparse<T> a(lengths, 90);

@@ -69,7 +69,6 @@ struct arena {
     const memory::far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(t.read == expected.read);
     CHECK(t.written == expected.written);
-    CHECK(t.rows_needed == expected.rows_needed);
     CHECK(t.rows_read == expected.rows_read);
     CHECK(t.operand_rows == expected.operand_rows);
     CHECK(t.chunks >= expected.chunks);

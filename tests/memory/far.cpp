@@ -31,7 +31,6 @@ TEST_CASE("far memory: what has passed since") {
     t.read = unit;
     t.written = 2 * unit;
     t.chunks = 3 * unit;
-    t.rows_needed = 4 * unit;
     t.rows_read = 5 * unit;
     t.operand_rows = 6 * unit;
     t.transfer = 7.0 * static_cast<double>(unit);
@@ -44,7 +43,6 @@ TEST_CASE("far memory: what has passed since") {
   CHECK(t.read == 10);
   CHECK(t.written == 20);
   CHECK(t.chunks == 30);
-  CHECK(t.rows_needed == 40);
   CHECK(t.rows_read == 50);
   CHECK(t.operand_rows == 60);
   CHECK(t.transfer == 70);

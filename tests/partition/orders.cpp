@@ -74,4 +74,33 @@ TEST_CASE("orders: parts are even blocks of an order") {
   test_support::expect_error<shape_error>("dealt to 0 parts", [] { (void)parts_in_order(numbers{0}, 0); });
 }
 
+TEST_CASE("orders: streamed parts find communities that are numbered at random, and none is too large") {
+  constexpr global_index communities = 5, size = 20, n = communities * size;
+  numbers number(n), offsets = {0}, columns;
+  std::iota(number.begin(), number.end(), 0);
+  base::shuffle(number, random_key{.seed = 4}.word());
+  std::vector<numbers> lists(n);
+  for (global_index v = 0; v < n; ++v)
+    for (global_index u = v / size * size; u < v; ++u)  // communities, and an edge from each to the next
+      if (u + 1 == v || u % 2 != 0) lists[static_cast<std::size_t>(number[v])].push_back(number[u]);
+  for (global_index v = 0; v < n; v += size)
+    lists[static_cast<std::size_t>(number[v])].push_back(number[(v + size - 1 + size) % n]);
+  for (const numbers& list : lists) {
+    columns.insert(columns.end(), list.begin(), list.end());
+    offsets.push_back(static_cast<global_index>(columns.size()));
+  }
+  const std::vector<int> found = partition::streamed_parts(offsets, columns, communities);
+  std::vector<int> sizes(communities, 0);
+  global_index cut = 0;
+  for (const int p : found) ++sizes[static_cast<std::size_t>(p)];
+  partition::detail::for_entries(offsets, columns,
+                                 [&](std::size_t row, std::size_t col) { cut += found[row] != found[col]; });
+  CHECK(*std::ranges::max_element(sizes) <= 22);
+  CHECK(cut == communities);
+  CHECK(partition::streamed_parts(numbers{0, 0, 0, 0}, numbers{}, 3) == std::vector{0, 1, 2});
+  CHECK(partition::streamed_parts(numbers{0}, numbers{}, 3).empty());
+  test_support::expect_error<shape_error>("vertices cannot be dealt to 0 parts",
+                                          [] { partition::streamed_parts(numbers{0}, numbers{}, 0); });
+}
+
 }  // namespace test_partition_orders

@@ -152,7 +152,7 @@ class TrainProgram(ProgramCase):
         self.assertIn("--partition none: 2 parts, 33.3 % of the edges are cut, 66.7 % of a vertex's in-neighbours are in its part", done.stdout)
         self.assertNotIn("--partition", train("--data", six, "--model", "gcn", "--epochs", "1").stdout)
         expected = self.train("--policy", "row_1d", "--dropout", "0")
-        for name in ["degree", "rcm"] + ["metis-volume", "metis-balanced"] * bool(self.with_partition("metis")):
+        for name in ["degree", "rcm", "stream"] + ["metis-volume", "metis-balanced"] * bool(self.with_partition("metis")):
             self.same_losses(self.train("--policy", "row_1d", "--ranks", "4", *self.with_partition(name)), expected, name, 1e-9)
         if self.with_partition("metis"):
             for seed in ("0", "1", "2"):
@@ -176,7 +176,7 @@ class TrainProgram(ProgramCase):
     def test_wrong_partitions(self):
         karate = ["--data", "karate", "--model", "gcn", "--ranks", "2"]
         self.refused(2, "--partition needs a value", *karate, command=["sh", "-c", '"$@" --partition', "sh"])
-        self.refused(2, "--partition: best is not one of none, random, degree, rcm, metis, metis-volume, metis-balanced, given FILE", *karate, "--partition", "best")
+        self.refused(2, "--partition: best is not one of none, random, degree, rcm, stream, metis, metis-volume, metis-balanced, given FILE", *karate, "--partition", "best")
         self.refused(2, "--partition random takes no file, and there is 'x'", *karate, "--partition", "random", "x")
         for words in (["given"], ["given:"], ["given:x", "y"]):
             self.refused(2, "--partition given needs a file", *karate, "--partition", *words)

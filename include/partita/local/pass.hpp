@@ -84,13 +84,21 @@ struct column_kernels {
   static void gather(const device_queue<Device>& q, const operand& from, rows list, std::byte* to) {
     gather_rows(q, rows_of<const T>(from), list, reinterpret_cast<T*>(to));
   }
+  static void place(const device_queue<Device>& q, const operand& from, rows list, rows places,
+                    const operand& to) {
+    move_rows(q, rows_of<const T>(from), list, places, rows_of<T>(to));
+  }
+  static void name(const device_queue<Device>& q, rows list, rows places, local_index* to) {
+    scatter_rows(q, list.data(), places, matrix_view<local_index>{to, 0, 1, 1});
+  }
   static void add(const device_queue<Device>& q, const std::byte* from, rows list, const operand& to) {
     scatter_add_distinct_rows(q, reinterpret_cast<const T*>(from), list, rows_of<T>(to));
   }
   static void scale(const device_queue<Device>& q, double beta, const operand& x) {
     detail::scale_rows<T>(q, static_cast<T>(beta), rows_of<T>(x));
   }
-  static constexpr row_kernels<Device> gathering{&gather, nullptr, nullptr}, adding{&gather, &add, &scale};
+  static constexpr row_kernels<Device> gathering{&gather, &place, &name, nullptr, nullptr},
+      adding{&gather, &place, &name, &add, &scale};
 };
 
 }  // namespace detail

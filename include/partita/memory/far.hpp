@@ -23,8 +23,7 @@ struct far_traffic {
   std::uint64_t operations = 0;         ///< in chunks
   std::uint64_t near = 0;               ///< bytes that these read and write while they compute
   std::uint64_t operand_rows = 0;       ///< of far operands that sparse products gather rows of
-  std::uint64_t rows_needed = 0;        ///< of these operands, summed over the chunks of the products
-  std::uint64_t rows_read = 0;          ///< of them: those that the chunk before did not need
+  std::uint64_t rows_read = 0;          ///< of these operands, by all chunks of the products
   double transfer = 0;                  ///< time that transfers took
   double compute = 0;                   ///< time of operations on far operands, without waiting
   double exposed = 0;                   ///< time that operations waited for transfers
@@ -37,7 +36,6 @@ struct far_traffic {
             .operations = operations - before.operations,
             .near = near - before.near,
             .operand_rows = operand_rows - before.operand_rows,
-            .rows_needed = rows_needed - before.rows_needed,
             .rows_read = rows_read - before.rows_read,
             .transfer = transfer - before.transfer,
             .compute = compute - before.compute,
@@ -47,7 +45,7 @@ struct far_traffic {
   far_traffic& operator+=(const far_traffic& more) {
     read += more.read, written += more.written;
     chunks += more.chunks, operations += more.operations, near += more.near;
-    operand_rows += more.operand_rows, rows_needed += more.rows_needed, rows_read += more.rows_read;
+    operand_rows += more.operand_rows, rows_read += more.rows_read;
     transfer += more.transfer, compute += more.compute, exposed += more.exposed;
     return *this;
   }

@@ -3,8 +3,9 @@
 /// Cuts a sparse block into chunks that pass through the window of far memory.
 ///
 /// A chunk has consecutive rows of A (m x k), as many as fit a slot with the rows N_j of the operands that
-/// their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these rows. Of N_j,
-/// the rows that the chunk before needed too are copied from its table; the others are loaded.
+/// their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these rows. Where rows
+/// are gathered only, all chunks share a table, which takes most of the window, and rows stay in it (see
+/// kept_rows); where some are added to, each chunk has a table of its own in its slot, and loads all of it.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
@@ -32,13 +33,13 @@ struct pass_layout {
 
   bool structure = false;       ///< whether that of A is far
   bool renumbers = false;       ///< whether columns are renumbered, which makes all operands of columns pass
-  bool reuses = false;          ///< whether rows of tables are copied from the chunk before
-  bool global_columns = false;  ///< whether the indices have the column of each row of a table
+  bool global_columns = false;  ///< whether each row of a table has the number of its column
   bool inverse = false;         ///< whether it has the inverse of the chunk; needs renumbered columns
   bytes of{};
   std::array<along, most> has{};
   bytes kept{};             ///< of a row that lies in several chunks
-  std::size_t slot = 0;     ///< bytes of a slot
+  std::size_t slot = 0;     ///< bytes of half of the window
+  local_index places = 0;   ///< rows of the table that chunks share; 0: they share none
   bool later_part = false;  ///< whether A continues a block, whose first part has counted the operands' rows
 
   friend auto operator<=>(const pass_layout&, const pass_layout&) = default;
@@ -66,7 +67,7 @@ struct far_chunk {
   local_index first_row = 0, rows = 0;
   local_index first_entry = 0, entries = 0;  ///< as the offsets of A count them
   local_index needed = 0;                    ///< |N_j|
-  local_index loaded = 0;                    ///< of them: those that are read
+  local_index loaded = 0;                    ///< of them: those that are read; all where no table is shared
   bool splits_first_row = false,
        splits_last_row = false;  ///< whether the chunk before has, and the next one, the same row
   std::size_t indices = 0;       ///< where its indices begin
@@ -80,15 +81,15 @@ struct far_slot {
 };
 
 /// Where the parts of a chunk are in its indices: (rows + 1) offsets that begin with 0; then, if columns are
-/// renumbered, |N_j| columns, those to load ascending and the places of the others in the table before;
-/// the global columns of all; the renumbered columns; the inverse of the chunk.
+/// renumbered, those to load, ascending; their places in a shared table; the renumbered columns; the inverse
+/// of the chunk.
 struct index_layout {
-  std::size_t list, global_columns, columns, inverse, end;
+  std::size_t list, places, columns, inverse, end;
 
   index_layout(const pass_layout& s, const far_chunk& c)
       : list((static_cast<std::size_t>(c.rows) + 4) / 4 * 4),
-        global_columns(after(list, s.renumbers, c.needed)),
-        columns(after(global_columns, s.global_columns, c.needed)),
+        places(after(list, s.renumbers, c.loaded)),
+        columns(after(places, s.places > 0, c.loaded)),
         inverse(after(columns, s.renumbers, c.entries)),
         end(s.inverse ? inverse_numbers(c) + padded(c.entries) : inverse) {}
 
@@ -116,8 +117,9 @@ inline far_slot slot_of(const pass_layout& s, const far_chunk& c) {
   for (std::size_t i = 0; i < s.of.size(); ++i) {
     at.of[i] = at.end;
     const local_index count = s.has[i] == along::rows      ? c.rows
-                              : s.has[i] == along::columns ? c.needed
-                                                           : c.entries;
+                              : s.has[i] == along::entries ? c.entries
+                              : s.places == 0              ? c.needed
+                                                           : 0;
     at.end += part_bytes(static_cast<std::size_t>(count), s.of[i]);
   }
   return at;
@@ -129,10 +131,46 @@ constexpr std::size_t kept_bytes(const pass_layout& s, std::size_t first = 0) {
   for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
   return kept;
 }
+/// Where the rows of operand i begin in a shared table; behind those of all are the numbers of their columns.
+constexpr std::size_t table_begin(const pass_layout& s, std::size_t i = pass_layout::most) {
+  std::size_t begin = 0;
+  for (std::size_t j = 0; j < i && s.places > 0; ++j)
+    if (s.has[j] == along::columns) begin += part_bytes(static_cast<std::size_t>(s.places), s.of[j]);
+  return begin;
+}
+/// Bytes of a shared table, with which the window begins.
+constexpr std::size_t table_bytes(const pass_layout& s) {
+  return table_begin(s) +
+         part_bytes(static_cast<std::size_t>(s.places), s.global_columns ? sizeof(local_index) : 0);
+}
+/// Bytes of each of the two slots behind it.
+constexpr std::size_t slot_bytes(const pass_layout& s) {
+  const std::size_t table = table_bytes(s);
+  return 2 * s.slot < table ? 0 : (2 * s.slot - table) / 2 / far_options::alignment * far_options::alignment;
+}
 /// Bytes of a slot that chunks may fill.
 constexpr std::size_t room_of(const pass_layout& s) {
-  const std::size_t kept = kept_bytes(s);
-  return s.slot < kept ? 0 : s.slot - kept;
+  const std::size_t kept = kept_bytes(s), slot = slot_bytes(s);
+  return slot < kept ? 0 : slot - kept;
+}
+/// The layout with a table of rows of `cols` columns that chunks share: of all, or of as many as leave a slot
+/// an eighth of the window, and an entry.
+inline pass_layout with_shared_table(pass_layout s, local_index cols) {
+  s.places = 1;
+  const std::size_t entry =
+      slot_of(s, {.rows = 1, .entries = 1, .needed = 1, .loaded = 1}).end + kept_bytes(s);
+  std::size_t row = s.global_columns ? sizeof(local_index) : 0, taken = 2 * std::max(s.slot / 4, entry);
+  taken += 3 * far_options::alignment;
+  for (std::size_t i = 0; i < s.of.size(); ++i)
+    if (s.has[i] == along::columns) row += s.of[i], taken += far_options::alignment;
+  const std::size_t room = 2 * s.slot < taken ? 0 : 2 * s.slot - taken;
+  const std::size_t most = std::max<std::size_t>(2, room / std::max<std::size_t>(1, row));
+  s.places = static_cast<local_index>(std::min(most, static_cast<std::size_t>(cols)));
+  return s;
+}
+/// The most rows that a chunk may need: a shared table holds those of two chunks, or all.
+constexpr local_index most_needed(const pass_layout& s, local_index cols) {
+  return s.places == 0 || s.places == cols ? cols : s.places / 2;
 }
 
 namespace detail {
@@ -143,7 +181,11 @@ class far_cut {
  public:
   far_cut(const device_queue<Device>& q, std::span<const local_index> offsets, const local_index* columns,
           local_index cols, const pass_layout& size)
-      : size_(size), room_(room_of(size)), offsets_(offsets), columns_(q, columns, offsets.back()) {
+      : size_(size),
+        room_(room_of(size)),
+        most_(most_needed(size, cols)),
+        offsets_(offsets),
+        columns_(q, columns, offsets.back()) {
     if (size.renumbers) seen_.assign(static_cast<std::size_t>(cols), -1);
   }
 
@@ -151,30 +193,25 @@ class far_cut {
     open(0, offsets_[0]);
     for (local_index i = 0; i + 1 < static_cast<local_index>(offsets_.size()); ++i) {
       if (add_row(i)) continue;
-      if (now_.rows > 0) close();
+      if (now_.rows > 0) chunks_.push_back(now_);
       open(i, offsets_[static_cast<std::size_t>(i)]);
       if (!add_row(i)) split(i);
     }
-    if (now_.rows > 0) close();
+    if (now_.rows > 0) chunks_.push_back(now_);
     return std::move(chunks_);
   }
 
  private:
-  bool fits(const far_chunk& c) const { return slot_of(size_, c).end <= room_; }
+  bool fits(const far_chunk& c) const { return c.needed <= most_ && slot_of(size_, c).end <= room_; }
   void open(local_index row, local_index entry) {
     now_ = {.first_row = row, .first_entry = entry};
     ++number_;
-  }
-  void close() {
-    now_.indices = indices_;
-    indices_ += index_layout(size_, now_).end;
-    chunks_.push_back(now_);
   }
   void add_entry(far_chunk& c, local_index e) {
     ++c.entries;
     if (!size_.renumbers) return;
     local_index& last = seen_[static_cast<std::size_t>(columns_[e])];
-    if (std::exchange(last, number_) != number_) ++c.needed;
+    if (std::exchange(last, number_) != number_) c.loaded = ++c.needed;
   }
   /// Whether the row fits into the chunk beside what it has; if not, the chunk is to be closed or opened.
   bool add_row(local_index i) {
@@ -201,27 +238,28 @@ class far_cut {
       if (now_.entries == 0) refuse();
       now_.splits_first_row = now_.first_entry > offsets_[row];
       now_.splits_last_row = e < end;
-      close();
+      chunks_.push_back(now_);
     }
     if (offsets_[row] == end) refuse();
     open(i + 1, end);
   }
   [[noreturn]] void refuse() const {
-    const far_chunk one{.rows = 1, .entries = 1, .needed = 1};
-    base::throw_error<budget_error>(
-        {"a pass over far operands takes ", 2 * (slot_of(size_, one).end + kept_bytes(size_)),
-         " bytes for one entry, which a window of near memory of ", 2 * size_.slot, " bytes does not hold"});
+    const far_chunk one{.rows = 1, .entries = 1, .needed = 1, .loaded = 1};
+    base::throw_error<budget_error>({"a pass over far operands takes ",
+                                     table_bytes(size_) + 2 * (slot_of(size_, one).end + kept_bytes(size_)),
+                                     " bytes for one entry, which a window of near memory of ",
+                                     2 * size_.slot, " bytes does not hold"});
   }
 
   pass_layout size_;
   std::size_t room_;
+  local_index most_;
   std::span<const local_index> offsets_;
   index_reader<Device> columns_;
   std::vector<local_index> seen_;  ///< the last chunk that needs each column
   std::vector<far_chunk> chunks_;
   far_chunk now_;
   local_index number_ = 0;
-  std::size_t indices_ = 0;
 };
 
 }  // namespace detail

@@ -4,8 +4,7 @@
 /// pass through the window of near memory, with what they need of every operand, in the same order in every
 /// pass.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices; rows of the chunk
-/// before are not read again.
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +30,7 @@ pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<c
   if (p.a.rows == 0) return {};
   s.structure =
       c.is_far(p.a.offsets) || (p.a.entries != 0 && p.a.columns != nullptr && c.is_far(p.a.columns));
-  bool some = s.structure, added = false;
+  bool some = s.structure, gathered = false, added = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const operand& x = operands[i];
     const bool far = is_far(c, x) && (x.has != along::entries || p.a.entries != 0);
@@ -41,19 +40,18 @@ pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<c
     s.kept[i] = far && x.has == along::rows && x.is_written ? x.row_bytes() : 0;
     if (x.has != along::columns) continue;
     s.renumbers = s.renumbers || far;
-    s.reuses = s.reuses || x.is_read;
+    gathered = gathered || x.is_read;
     added = added || x.is_written;
   }
   if (!some) return {};
   s.inverse = p.with.inverse;
   s.renumbers = s.renumbers || s.inverse;
-  s.reuses = s.reuses && s.renumbers;
-  s.global_columns = s.renumbers && (p.with.global_columns || (s.reuses && added));
+  s.global_columns = s.renumbers && p.with.global_columns;
   for (std::size_t i = 0; i < operands.size() && !s.renumbers; ++i)
     if (s.has[i] == along::columns) s.of[i] = 0;
   s.slot = c.slot_bytes();
   s.later_part = p.with.later_part;
-  return s;
+  return gathered && s.renumbers && !added && !s.inverse ? with_shared_table(s, p.a.cols) : s;
 }
 
 /// A pass of which something is far.
@@ -81,7 +79,6 @@ class far_entries {
         [&](std::size_t k) { compute(k, near, kernel); }, [&](std::size_t k) { store(k); });
     c_.traffic().near += t.near;
     c_.traffic().operand_rows += t.operand_rows;
-    c_.traffic().rows_needed += t.rows_needed;
     c_.traffic().rows_read += t.rows_read;
   }
 
@@ -109,11 +106,11 @@ class far_entries {
         gathers = gathers || far;
         if (!far) continue;
         const std::uint64_t scaled = scales && adds(x) && x.beta != 1 ? bytes * plan_.columns() : 0;
-        t.read += bytes * (adds(x) ? plan_.rows_needed() : plan_.rows_read()) + (x.beta != 0 ? scaled : 0);
-        t.written += adds(x) ? bytes * plan_.rows_needed() + scaled : 0;
+        t.read += bytes * plan_.rows_read() + (x.beta != 0 ? scaled : 0);
+        t.written += adds(x) ? bytes * plan_.rows_read() + scaled : 0;
       }
     }
-    if (!gathers) t.operand_rows = t.rows_needed = t.rows_read = 0;
+    if (!gathers) t.operand_rows = t.rows_read = 0;
     return t;
   }
 
@@ -122,19 +119,27 @@ class far_entries {
 
   const pass_layout& size() const { return plan_.size(); }
   const far_chunk& of(std::size_t k) const { return plan_.chunks()[k]; }
-  std::byte* slot(std::size_t k) const { return c_.slot(static_cast<int>(k % 2)); }
+  std::byte* slot(std::size_t k) const {
+    return c_.slot(0) + table_bytes(size()) + k % 2 * slot_bytes(size());
+  }
   std::byte* place(std::size_t k, std::size_t i) const { return slot(k) + slot_of(size(), of(k)).of[i]; }
   const local_index* indices(std::size_t k) const {
     return far_indices_ ? reinterpret_cast<const local_index*>(slot(k))
                         : plan_.indices().data() + of(k).indices;
   }
-  /// The rows of the table of chunk k, as operand i.
+  /// The rows of the table that chunk k reads or adds to, as operand i.
   operand table(std::size_t k, std::size_t i) const {
     operand x = x_[i];
-    x.data = place(k, i);
-    x.rows = of(k).needed;
+    const bool shared = size().places > 0;
+    x.data = shared ? c_.slot(0) + table_begin(size(), i) : place(k, i);
+    x.rows = shared ? size().places : of(k).needed;
     x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
     return x;
+  }
+  /// The numbers of the columns of a shared table.
+  local_index* names() const { return reinterpret_cast<local_index*>(c_.slot(0) + table_begin(size())); }
+  std::span<const local_index> list(std::size_t k, std::size_t index_layout::*of_list) const {
+    return {indices(k) + index_layout(size(), of(k)).*of_list, static_cast<std::size_t>(of(k).loaded)};
   }
 
   void fetch_list(std::byte* near, const local_index* home, std::size_t count) const {
@@ -151,9 +156,12 @@ class far_entries {
                  static_cast<std::size_t>(now.entries));
     for (std::size_t i = 0; i < x_.size(); ++i)
       if (x_[i].has == along::columns && x_[i].is_read)
-        gather(k, i, part);
+        gather(k, i);
       else if (x_[i].has != along::columns && x_[i].is_read)
         move(k, i, false);
+    if (size().places > 0 && size().global_columns)
+      pass_.kernels->name(c_.transfers(), list(k, &index_layout::list), list(k, &index_layout::places),
+                          names());
   }
   void store(std::size_t k) const {
     for (std::size_t i = 0; i < x_.size(); ++i)
@@ -175,42 +183,33 @@ class far_entries {
     move_rows(c_, x, of_entries ? now.first_entry : now.first_row, static_cast<std::size_t>(count),
               place(k, i), stores);
   }
-  /// The rows that chunk k needs: the loaded ones, then those of the table before.
-  void gather(std::size_t k, std::size_t i, const index_layout& part) const {
+  /// The rows that chunk k loads.
+  void gather(std::size_t k, std::size_t i) const {
     const operand& x = x_[i];
     if (!size().renumbers) return;
-    const auto loaded = static_cast<std::size_t>(of(k).loaded);
-    const std::span<const local_index> list(indices(k) + part.list, static_cast<std::size_t>(of(k).needed));
-    std::byte* const to = place(k, i);
-    in_resident_parts(c_, list.first(loaded), x, [&](std::size_t first, std::size_t count) {
-      pass_.kernels->gather(c_.transfers(), x, list.subspan(first, count), to + first * x.row_bytes());
+    const std::span<const local_index> rows = list(k, &index_layout::list);
+    const operand to = table(k, i);
+    in_resident_parts(c_, rows, x, [&](std::size_t first, std::size_t count) {
+      if (size().places > 0)
+        pass_.kernels->place(c_.transfers(), x, rows.subspan(first, count),
+                             list(k, &index_layout::places).subspan(first, count), to);
+      else
+        pass_.kernels->gather(c_.transfers(), x, rows.subspan(first, count),
+                              to.row(static_cast<local_index>(first)));
     });
-    if (is_far(c_, x)) c_.count_read(loaded * x.row_bytes());
-    if (loaded < list.size())
-      pass_.kernels->gather(c_.transfers(), table(k - 1, i), list.subspan(loaded),
-                            to + loaded * x.row_bytes());
+    if (is_far(c_, x)) c_.count_read(rows.size() * x.row_bytes());
   }
-  /// Adds the table of chunk k to its rows, of which the loaded ones, and the others, ascend.
+  /// Adds the table of chunk k to its rows.
   void add(std::size_t k, std::size_t i) const {
     const operand& x = x_[i];
     if (!size().renumbers) return;
-    const index_layout part(size(), of(k));
-    const std::span<const local_index> list(
-        indices(k) + (size().global_columns ? part.global_columns : part.list),
-        static_cast<std::size_t>(of(k).needed));
-    const auto loaded = static_cast<std::size_t>(of(k).loaded);
-    const auto add_some = [&](std::size_t begin, std::size_t end) {
-      const auto some = list.subspan(begin, end - begin);
-      in_resident_parts(c_, some, x, [&](std::size_t first, std::size_t count) {
-        pass_.kernels->add(c_.transfers(), place(k, i) + (begin + first) * x.row_bytes(),
-                           some.subspan(first, count), x);
-      });
-    };
-    add_some(0, loaded);
-    add_some(loaded, list.size());
+    const std::span<const local_index> rows = list(k, &index_layout::list);
+    in_resident_parts(c_, rows, x, [&](std::size_t first, std::size_t count) {
+      pass_.kernels->add(c_.transfers(), place(k, i) + first * x.row_bytes(), rows.subspan(first, count), x);
+    });
     if (!is_far(c_, x)) return;
-    c_.count_read(list.size() * x.row_bytes());
-    c_.count_written(list.size() * x.row_bytes());
+    c_.count_read(rows.size() * x.row_bytes());
+    c_.count_written(rows.size() * x.row_bytes());
   }
 
   /// What a kernel gets of operand i for chunk k.
@@ -224,11 +223,14 @@ class far_entries {
     if (size().of[i] > 0) x.stride = static_cast<std::ptrdiff_t>(x.row_bytes());
     if (size().kept[i] == 0 || !(now.splits_first_row || now.splits_last_row)) return x;
     const std::span<std::byte> here(x.data, x.row_bytes()),
-        kept(c_.slot(0) + size().slot - kept_bytes(size(), i), x.row_bytes());
+        kept(slot(0) + slot_bytes(size()) - kept_bytes(size(), i), x.row_bytes());
     if (now.splits_first_row && !now.splits_last_row) copy(q_, std::span<const std::byte>(kept), here);
     if (!now.splits_first_row && x.is_read) copy(q_, std::span<const std::byte>(here), kept);
     if (now.splits_last_row) x.data = kept.data();
     return x;
+  }
+  local_index columns_of(const far_chunk& c) const {
+    return !size().renumbers ? pass_.a.cols : size().places > 0 ? size().places : c.needed;
   }
   void compute(std::size_t k, std::span<operand> operands,
                base::function_reference<void(const chunk&)> kernel) const {
@@ -237,9 +239,10 @@ class far_entries {
     const local_index* const from = indices(k);
     for (std::size_t i = 0; i < x_.size(); ++i) operands[i] = near(k, i);
     chunk given{.operands = operands.data(),
-                .entries = {now.rows, size().renumbers ? now.needed : pass_.a.cols, from,
-                            pass_.a.columns + now.first_entry, now.entries},
-                .global_columns = size().global_columns ? from + part.global_columns : nullptr,
+                .entries = {now.rows, columns_of(now), from, pass_.a.columns + now.first_entry, now.entries},
+                .global_columns = !size().global_columns ? nullptr
+                                  : size().places > 0    ? names()
+                                                         : from + part.list,
                 .first_row = now.first_row,
                 .first_entry = now.first_entry,
                 .is_whole = false,

@@ -53,7 +53,7 @@ inline std::string in_megabytes(std::uint64_t bytes) { return thousandths((bytes
 }  // namespace memory::detail
 
 /// "1.250 MB read and 0.500 MB written in 7 chunks, 3.000 MB near", and of products that gather far rows
-/// ", which need each row 2.063 times": sum over j of |N_j|, for each row.
+/// ", which read each row 2.063 times": sum over j of |N_j|, for each row.
 inline std::string to_string(const memory::far_traffic& t) {
   using memory::detail::in_megabytes;
   std::string text = in_megabytes(t.read) + " read and " + in_megabytes(t.written) + " written";
@@ -61,7 +61,7 @@ inline std::string to_string(const memory::far_traffic& t) {
     text += " in " + std::to_string(t.chunks) + (t.chunks == 1 ? " chunk, " : " chunks, ") +
             in_megabytes(t.near) + " near";
   if (t.operand_rows > 0)
-    text += ", which need each row " + memory::detail::thousandths(1000 * t.rows_needed / t.operand_rows) +
+    text += ", which read each row " + memory::detail::thousandths(1000 * t.rows_read / t.operand_rows) +
             " times";
   return text;
 }

@@ -8,69 +8,51 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
 #include "partita/memory/far_cut.hpp"
+#include "partita/memory/far_reuse.hpp"
 #include "partita/memory/large_list.hpp"
 
 namespace partita::local {
 
 namespace detail {
 
-/// Renumbers the columns of chunks, one after the other.
+/// Lists and renumbers the columns of chunks, one after the other.
 class far_numbering {
  public:
-  explicit far_numbering(const pass_layout& size, local_index cols) : reuses_(size.reuses) {
-    if (!size.renumbers) return;
-    seen_.assign(static_cast<std::size_t>(cols), -3);
-    place_.resize(static_cast<std::size_t>(cols));
-  }
+  explicit far_numbering(local_index cols)
+      : seen_(static_cast<std::size_t>(cols), -1), place_(static_cast<std::size_t>(cols)) {}
 
-  /// Columns become places in the table of the chunk, whose list it makes, and the list of global columns,
-  /// unless empty. Returns how many of them are loaded.
-  local_index operator()(std::span<local_index> columns, std::span<local_index> list,
-                         std::span<local_index> global_columns) {
-    const local_index now_loaded = 2 * number_, now_kept = now_loaded + 1;
-    std::size_t loaded = 0, kept = list.size();
-    for (const local_index c : columns) {
-      local_index& seen = seen_[at(c)];
-      if (seen >= now_loaded) continue;
-      const bool reuses = reuses_ && seen >= now_loaded - 2;
-      seen = reuses ? now_kept : now_loaded;
-      list[reuses ? --kept : loaded++] = c;
-    }
-    sort(list, loaded, now_loaded);
-    if (!global_columns.empty()) std::copy(list.begin(), list.end(), global_columns.begin());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      local_index& place = place_[at(list[i])];
-      if (i >= loaded) list[i] = place;
-      place = static_cast<local_index>(i);
-    }
-    for (local_index& c : columns) c = place_[at(c)];
+  /// The columns of the next chunk, each once, ascending; as many as the list has elements.
+  void list(std::span<const local_index> columns, std::span<local_index> list) {
+    std::size_t count = 0;
+    for (const local_index c : columns)
+      if (std::exchange(seen_[at(c)], number_) != number_) list[count++] = c;
+    if (list.size() < seen_.size() / 32)
+      std::ranges::sort(list);
+    else
+      for (std::size_t c = count = 0; c < seen_.size(); ++c)
+        if (seen_[c] == number_) list[count++] = static_cast<local_index>(c);
     ++number_;
-    return static_cast<local_index>(loaded);
+  }
+  /// Column list[i] is in the table at places[i] from now on, or, without places, at i.
+  void place(std::span<const local_index> list, std::span<const local_index> places = {}) {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      place_[at(list[i])] = places.empty() ? static_cast<local_index>(i) : places[i];
+  }
+  void renumber(std::span<local_index> columns) const {
+    for (local_index& c : columns) c = place_[at(c)];
   }
 
  private:
   static std::size_t at(local_index c) { return static_cast<std::size_t>(c); }
-  /// Sorts both parts of a list; long ones by a pass over all columns.
-  void sort(std::span<local_index> list, std::size_t loaded, local_index now_loaded) const {
-    if (list.size() < seen_.size() / 32) {
-      std::sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(loaded));
-      return std::sort(list.begin() + static_cast<std::ptrdiff_t>(loaded), list.end());
-    }
-    std::size_t next = 0, next_kept = loaded;
-    for (std::size_t c = 0; c < seen_.size(); ++c)
-      if (seen_[c] >= now_loaded)
-        list[seen_[c] == now_loaded ? next++ : next_kept++] = static_cast<local_index>(c);
-  }
 
-  bool reuses_;
-  /// Of each column: the last chunk that needs it, doubled, plus 1 where it is kept; and where it is.
-  std::vector<local_index> seen_, place_;
+  std::vector<local_index> seen_, place_;  ///< of each column: the last chunk that has it, and where it is
   local_index number_ = 0;
 };
 
@@ -80,8 +62,8 @@ class far_numbering {
 template <class Device>
 class far_plan {
  public:
-  /// Reads the structure of A, (m + 1) offsets and columns below `cols`, twice, and keeps a copy of it in a
-  /// buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
+  /// Reads the structure of A, (m + 1) offsets and columns below `cols`, three times, and keeps a copy of it
+  /// in a buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
   far_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
            const local_index* columns, const pass_layout& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
@@ -89,11 +71,18 @@ class far_plan {
     large_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
-    const far_chunk& last = chunks_.back();
-    indices_ = buffer<local_index, Device>(q, last.indices + index_layout(size, last).end);
-    detail::far_numbering number(size, cols);
-    large_list<local_index> indices(list_memory(q));
+    detail::far_numbering number(size.renumbers ? cols : 0);
+    large_list<local_index> lists(list_memory(q)), places(list_memory(q));
+    list_rows(q, columns, number, lists);
+    if (size.places > 0) keep_rows(cols, lists, places);
+    std::size_t end = 0, listed = 0;
     for (far_chunk& c : chunks_) {
+      c.indices = end;
+      end += index_layout(size, c).end;
+    }
+    indices_ = buffer<local_index, Device>(q, end);
+    large_list<local_index> indices(list_memory(q));
+    for (const far_chunk& c : chunks_) {
       const index_layout part(size, c);
       indices.assign(part.end, 0);
       const std::span<local_index> to(indices);
@@ -102,16 +91,21 @@ class far_plan {
             std::clamp(all[static_cast<std::size_t>(c.first_row + i)] - c.first_entry, 0, c.entries);
       if (size.renumbers) {
         const auto own = to.subspan(part.columns, static_cast<std::size_t>(c.entries));
+        const auto loaded = static_cast<std::size_t>(c.loaded);
+        const std::span<const local_index> list = std::span<const local_index>(lists).subspan(listed, loaded),
+                                           at = std::span<const local_index>(places).subspan(
+                                               size.places > 0 ? listed : 0, size.places > 0 ? loaded : 0);
         copy(q, std::span<const local_index>(columns + c.first_entry, own.size()), own);
-        const auto needed = static_cast<std::size_t>(c.needed);
-        c.loaded = number(own, to.subspan(part.list, needed),
-                          to.subspan(part.global_columns, size.global_columns ? needed : 0));
+        number.place(list, at);
+        number.renumber(own);
+        std::ranges::copy(list, to.begin() + static_cast<std::ptrdiff_t>(part.list));
+        std::ranges::copy(at, to.begin() + static_cast<std::ptrdiff_t>(part.places));
+        listed += static_cast<std::size_t>(c.needed);
       }
       if (size.inverse) invert(c, part, to);
       copy(q, std::span<const local_index>(to), indices_.span().subspan(c.indices, part.end));
       visited_ += static_cast<std::uint64_t>(c.rows);
       entries_ += static_cast<std::uint64_t>(c.entries);
-      needed_ += static_cast<std::uint64_t>(c.needed);
       loaded_ += static_cast<std::uint64_t>(c.loaded);
     }
   }
@@ -119,10 +113,9 @@ class far_plan {
   const pass_layout& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> indices() const { return indices_.span(); }
-  /// Rows of the operands of columns, if these are renumbered and not counted yet, sum_j |N_j|, and how many
-  /// of these rows are read.
+  /// Rows of the operands of columns, if these are renumbered and not counted yet, and how many are read for
+  /// all chunks.
   std::uint64_t operand_rows() const { return size_.renumbers && !size_.later_part ? columns_ : 0; }
-  std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return loaded_; }
   /// Rows and columns of A, rows of all chunks, which are those of A, some of them more than once, and
   /// entries.
@@ -153,7 +146,6 @@ class far_plan {
     t.operations = chunks_.empty() ? 0 : 1;
     t.near = entries_ * sizeof(local_index);
     t.operand_rows = operand_rows();
-    t.rows_needed = needed_;
     t.rows_read = loaded_;
     if (far_indices) t.read += indices_.size() * sizeof(local_index);
     if (size_.structure && !size_.renumbers) t.read += entries_ * sizeof(local_index);
@@ -161,6 +153,36 @@ class far_plan {
   }
 
  private:
+  /// The rows N_j of all chunks, one after the other.
+  void list_rows(const device_queue<Device>& q, const local_index* columns, detail::far_numbering& number,
+                 large_list<local_index>& lists) const {
+    if (!size_.renumbers) return;
+    std::size_t count = 0, listed = 0;
+    for (const far_chunk& c : chunks_) count += static_cast<std::size_t>(c.needed);
+    lists.resize(count);
+    large_list<local_index> own(list_memory(q));
+    for (const far_chunk& c : chunks_) {
+      own.resize(static_cast<std::size_t>(c.entries));
+      copy(q, std::span<const local_index>(columns + c.first_entry, own.size()), std::span<local_index>(own));
+      number.list(own, std::span<local_index>(lists).subspan(listed, static_cast<std::size_t>(c.needed)));
+      listed += static_cast<std::size_t>(c.needed);
+    }
+  }
+  /// Of them, those that each chunk loads come first, with their places.
+  void keep_rows(local_index cols, large_list<local_index>& lists, large_list<local_index>& places) {
+    std::vector<local_index> sizes;
+    for (const far_chunk& c : chunks_) sizes.push_back(c.needed);
+    places.resize(lists.size());
+    find_next_chunks(sizes, lists, cols, places);
+    kept_rows kept(cols, size_.places);
+    std::size_t listed = 0;
+    for (far_chunk& c : chunks_) {
+      const auto needed = static_cast<std::size_t>(c.needed);
+      c.loaded = kept(std::span<local_index>(lists).subspan(listed, needed),
+                      std::span<local_index>(places).subspan(listed, needed));
+      listed += needed;
+    }
+  }
   /// The inverse of a chunk, by a counting sort.
   static void invert(const far_chunk& c, const index_layout& part, std::span<local_index> indices) {
     local_index* const next = indices.data() + part.inverse;
@@ -183,7 +205,7 @@ class far_plan {
   pass_layout size_;
   std::vector<far_chunk> chunks_;
   buffer<local_index, Device> indices_;
-  std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, needed_ = 0, loaded_ = 0;
+  std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, loaded_ = 0;
 };
 
 }  // namespace partita::local

@@ -69,12 +69,14 @@ struct chunk {
   }
 };
 
-/// Kernels on rows of columns of a pass: to[i] = from[rows[i]]; to[rows[i]] += from[i], the rows[i] distinct;
-/// x = beta x.
+/// Kernels on rows of columns of a pass: to[i] = from[rows[i]]; to[places[i]] = from[rows[i]], the places[i]
+/// distinct; to[places[i]] = rows[i]; to[rows[i]] += from[i], the rows[i] distinct; x = beta x.
 template <class Device>
 struct row_kernels {
   using rows = std::span<const local_index>;
   void (*gather)(const device_queue<Device>&, const operand& from, rows, std::byte* to);
+  void (*place)(const device_queue<Device>&, const operand& from, rows, rows places, const operand& to);
+  void (*name)(const device_queue<Device>&, rows, rows places, local_index* to);
   void (*add)(const device_queue<Device>&, const std::byte* from, rows, const operand& to);
   void (*scale)(const device_queue<Device>&, double beta, const operand& x);
 };

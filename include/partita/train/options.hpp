@@ -295,7 +295,7 @@ struct far_result {
   over_ranks read, written;  ///< bytes
   /// What trainer::forecast said before the first epoch, if it was asked; bytes.
   std::optional<over_ranks> predicted_read = {}, predicted_written = {};
-  double replication = 1;  ///< rows that chunks of sparse products need, sum_j |N_j|, for each row
+  double replication = 1;  ///< rows that chunks of sparse products read, for each row
   over_ranks peak_bytes;   ///< peak of live far buffers
   std::optional<double> overlap =
       {};  ///< far_traffic::overlap() of all ranks; none where times are not taken

@@ -38,7 +38,7 @@ inline far_result summarize_far(const communicator& world, const memory::far_tra
   }
   const global_index rows = count(mine.operand_rows).total;
   if (rows > 0)
-    found.replication = static_cast<double>(count(mine.rows_needed).total) / static_cast<double>(rows);
+    found.replication = static_cast<double>(count(mine.rows_read).total) / static_cast<double>(rows);
   const std::array times{mine.transfer, mine.compute, mine.exposed};
   const std::vector<double> of_ranks = world.all_gather(times);  // which a reproducible mesh would not add up
   memory::far_traffic all;

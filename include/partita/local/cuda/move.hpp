@@ -79,6 +79,18 @@ struct put_in_row_of_list {
 };
 
 template <class T>
+struct copy_between_lists {
+  matrix_view<const T> from;
+  const local_index *rows, *places;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    to(places[at.row], at.col) = from(rows[at.row], at.col);
+  }
+};
+
+template <class T>
 struct add_to_row_of_list {
   const T* from;
   const local_index* rows;
@@ -121,6 +133,16 @@ void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, 
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   fill(q, T(0), y);
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
+}
+
+/// As on_host::move_rows; `rows` and `places` are in device memory.
+template <class T>
+void move_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
+               std::span<const local_index> rows, std::span<const local_index> places, matrix_view<T> to) {
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of moved rows");
+  on_cuda::launch(q, std::int64_t{count} * to.cols,
+                  copy_between_lists<T>{from, rows.data(), places.data(), to});
 }
 
 /// As on_host::gather_rows; `rows` is in device memory.

@@ -58,6 +58,24 @@ inline constexpr local_index ahead = 8;
 
 }  // namespace move_detail
 
+/// to(places[i], j) = from(rows[i], j); the places[i] must be distinct. from and to have n columns. Throws
+/// shape_error if the number of rows does not fit in a local index.
+template <class T>
+inline void move_rows(const device_queue<host>& q, local::input_view<T> from,
+                      std::span<const local_index> rows, std::span<const local_index> places,
+                      matrix_view<T> to) {
+  const local_index count =
+      base::to_local(static_cast<global_index>(rows.size()), "the number of moved rows");
+  run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) {
+      if (i + move_detail::ahead < end)
+        prefetch(from.row_data(rows[static_cast<std::size_t>(i + move_detail::ahead)]), from.cols);
+      std::copy_n(from.row_data(rows[static_cast<std::size_t>(i)]), from.cols,
+                  to.row_data(places[static_cast<std::size_t>(i)]));
+    }
+  });
+}
+
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is less than
 /// m. Throws shape_error if the number of rows does not fit in a local index.
 template <class T>
