@@ -108,9 +108,8 @@ requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T,
   static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host and CUDA devices");
   algebra::detail::require_same_blocks("copy", x, y);
   const auto& q = x.mesh().queue();
-  local::in_place(
-      q, "rows: round", [&] { copy(q, x.local(), y.local()); }, local::reads(x.local()),
-      local::writes(y.local()));
+  const auto round = [&](auto from, auto to) { copy(q, from, to); };
+  local::by_rows(q, "rows: round", round, local::reads(x.local()), local::writes(y.local()));
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.
@@ -122,7 +121,7 @@ void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f)
 
 /// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. S: what A is stored as. Throws shape_error unless all
 /// have the same layout and blockings.
-template <class S, class T, layout A, layout B, layout Y, class Device, class Function>
+template <class T, layout A, layout B, layout Y, class Device, class Function, class S>
 requires algebra::stored_as<S, T, Device>
 void zip(const dense<S, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
   algebra::detail::require_same_blocks("zip", a, b);

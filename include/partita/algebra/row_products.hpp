@@ -46,7 +46,7 @@ struct dropped_entry {
 
 /// Y = drop(clamp(X W + beta Y + bias)), see epilogue (n x b = n x a times a x b). S: what X is stored as.
 /// Throws shape_error.
-template <class S, class T, class Device>
+template <class T, class Device, class S>
 requires algebra::stored_as<S, T, Device>
 void gemm(const dense<S, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
@@ -79,7 +79,7 @@ namespace algebra {
 
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). S: what H is stored as. Throws shape_error.
-template <class S, class T, class Device>
+template <class T, class Device, class S>
 requires stored_as<S, T, Device>
 void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, replicated, Device>& w,
                         const dense<S, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
@@ -100,7 +100,7 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
 
 /// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b), its contribution to inner; dbias = the
 /// column sums of the same rows of G, unless null. S: what X is stored as. Throws shape_error.
-template <class S, class T, class Device>
+template <class T, class Device, class S>
 requires stored_as<S, T, Device>
 void weight_gradient_part(const dense<S, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {

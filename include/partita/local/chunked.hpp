@@ -61,7 +61,7 @@ void transform_indexed(const device_queue<Device>& q, F f, input_view<T> x, matr
 }
 
 /// Blocks of one row each are cut by columns. X: as of the kernel.
-template <class F, class X, class T, class Device>
+template <class F, class T, class Device, class X>
 void zip(const device_queue<Device>& q, F f, matrix_view<X> a, input_view<T> b, matrix_view<T> y) {
   using detail::turned;
   const auto block = [&](auto left, auto right, auto to) { zip(q, f, left, right, to); };

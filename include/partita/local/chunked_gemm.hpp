@@ -13,7 +13,7 @@ namespace partita::local::chunked {
 
 /// c = alpha op(a) op(b) + beta c. Chunks of the rows of a and c or, where a is transposed and b is not, of a
 /// and b, whose products are added.
-template <class X, class T, class Device>
+template <class T, class Device, class X>
 void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, matrix_view<X> a, input_view<T> b,
           scalar<T> beta, matrix_view<T> c) {
   const auto of_rows = [&](auto rows, auto to) { gemm(q, ta, tb, alpha, rows, b, beta, to); };
@@ -25,7 +25,7 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, matr
   by_rows(q, "gemm of columns", of_sums, reads(a), multiplied(reads(b), a.cols));
 }
 
-template <class X, class T, class Device>
+template <class T, class Device, class X>
 void gemm_relu_backward(const device_queue<Device>& q, input_view<T> dc, input_view<T> b, matrix_view<X> a,
                         matrix_view<T> dz) {
   by_rows(
@@ -33,7 +33,7 @@ void gemm_relu_backward(const device_queue<Device>& q, input_view<T> dc, input_v
       reads(dc), reads(a), multiplied(writes(dz), dc.cols));
 }
 
-template <class X, class T, class Device>
+template <class T, class Device, class X>
 void gemm_bias_gradient(const device_queue<Device>& q, matrix_view<X> a, input_view<T> dc, matrix_view<T> db,
                         scalar<T>* dbias) {
   bool first = true;

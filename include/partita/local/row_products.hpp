@@ -43,7 +43,7 @@ struct where_positive {
 
 /// y = drop(clamp(x w + beta y + bias)), for the epilogue e, whose alpha is 1. X: see chunked_gemm.hpp; a
 /// reproducible queue has only products of T.
-template <class X, class T, class Device>
+template <class T, class Device, class X>
 void row_product(const device_queue<Device>& q, matrix_view<X> x, input_view<T> w,
                  const std::type_identity_t<spmm_epilogue<T>>& e, matrix_view<T> y) {
   if constexpr (std::is_same_v<const X, const T>)
@@ -69,7 +69,7 @@ void transposed_row_product(const device_queue<Device>& q, input_view<T> g, inpu
   chunked::gemm(q, false, true, T(1), g, w, beta, y);
 }
 /// y = g w^T where h > 0, and 0 elsewhere. X: as above.
-template <class X, class T, class Device>
+template <class T, class Device, class X>
 void transposed_row_product_where(const device_queue<Device>& q, matrix_view<X> h, input_view<T> g,
                                   input_view<T> w, matrix_view<T> y) {
   if constexpr (std::is_same_v<const X, const T>)

@@ -135,7 +135,7 @@ void finish_rows(const device_queue<cuda_device>& q, local::input_view<T> sums,
 }
 
 /// As on_host::zip for X = T.
-template <class F, class X, class T>
+template <class F, class T, class X>
 void zip(const device_queue<cuda_device>& q, F f, matrix_view<X> a, local::input_view<T> b,
          matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));

@@ -194,7 +194,7 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 }  // namespace gemm_detail
 
 /// As on_host::gemm for X = T; uses the queue's library if it has one.
-template <class X, class T>
+template <class T, class X>
 void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha, matrix_view<X> a,
           local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
@@ -210,7 +210,7 @@ void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, 
 
 /// As on_host::gemm_bias_gradient for X = T; uses the queue's library if it has one, for both at once if it
 /// can.
-template <class X, class T>
+template <class T, class X>
 void gemm_bias_gradient(const device_queue<cuda_device>& q, matrix_view<X> a, local::input_view<T> dc,
                         matrix_view<T> db, local::scalar<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
@@ -220,7 +220,7 @@ void gemm_bias_gradient(const device_queue<cuda_device>& q, matrix_view<X> a, lo
 }
 
 /// As on_host::gemm_relu_backward for X = T; uses the queue's library if it has one.
-template <class X, class T>
+template <class T, class X>
 void gemm_relu_backward(const device_queue<cuda_device>& q, local::input_view<T> dc, local::input_view<T> b,
                         matrix_view<X> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));

@@ -20,7 +20,7 @@ namespace partita::on_host {
 /// the queue's backend, if any. X: what a is stored as, T or base::bfloat16, which is widened as it is read:
 /// with the bits of register tiles for the floats that these are, whatever the backend. Throws shape_error if
 /// the shapes do not match.
-template <class X, class T>
+template <class T, class X>
 inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha, matrix_view<X> a,
                  local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   memory::refuse_reproducible(q, "gemm");
@@ -41,7 +41,7 @@ inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T>
 /// c(i, j) = drop(act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j])), with act a ReLU if `relu` is set.
 /// bias has n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not
 /// alias a or b. As gemm, also in what is thrown. X: what a is stored as.
-template <class X, class T>
+template <class T, class X>
 inline void gemm_bias_relu(const device_queue<host>& q, matrix_view<X> a, local::input_view<T> b,
                            const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c,
                            const std::type_identity_t<local::block_dropout<T>>& drop = {}) {
@@ -55,7 +55,7 @@ inline void gemm_bias_relu(const device_queue<host>& q, matrix_view<X> a, local:
 /// Gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is (m,
 /// n), db is (k, n) and must not alias a or dc, dbias has n elements. As gemm, also in what is thrown. X:
 /// what a is stored as.
-template <class X, class T>
+template <class T, class X>
 inline void gemm_bias_gradient(const device_queue<host>& q, matrix_view<X> a, local::input_view<T> dc,
                                matrix_view<T> db, local::scalar<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
@@ -65,7 +65,7 @@ inline void gemm_bias_gradient(const device_queue<host>& q, matrix_view<X> a, lo
 /// Gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, else 0. dc is
 /// (m, n), b is (k, n), a and dz are (m, k); dz must not alias dc or b. Uses the queue's backend, if any.
 /// Throws shape_error if the shapes do not match. X: what a is stored as.
-template <class X, class T>
+template <class T, class X>
 inline void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
                                matrix_view<X> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
