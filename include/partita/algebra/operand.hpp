@@ -181,19 +181,19 @@ class kept_matrix {
       throw error("activations are kept as bfloat16 for float, on the host");
   }
 
-  /// Y = what write(y) computes: in `wide`, or in a matrix for the time of the call where that is null, if Y
-  /// is rounded.
-  template <class Write>
-  void compute(const Write& write, matrix* wide = nullptr) {
-    if (own_) return write(*own_);
-    if constexpr (stored_as<base::bfloat16, T, Device>) {
-      std::optional<matrix> made;
-      matrix& y = wide != nullptr
-                      ? *wide
-                      : made.emplace(rounded_->mesh(), rounded_->row_blocking(), rounded_->col_blocking());
-      write(y);
-      copy(y, *rounded_);
-    }
+  /// Where Y is to be computed, before keep(): in its own memory, or, if it is rounded, in `wide`, or in
+  /// memory until then where that is null.
+  matrix& place(matrix* wide = nullptr) {
+    if (own_) return *own_;
+    return wide != nullptr
+               ? *wide
+               : wide_.emplace(rounded_->mesh(), rounded_->row_blocking(), rounded_->col_blocking());
+  }
+  /// Y is what was computed in this place.
+  void keep(const matrix& y) {
+    if constexpr (stored_as<base::bfloat16, T, Device>)
+      if (rounded_) copy(y, *rounded_);
+    wide_.reset();
   }
 
   operand<T, Device> read() const {
@@ -206,7 +206,7 @@ class kept_matrix {
   const matrix& values() const { return *own_; }
 
  private:
-  std::optional<matrix> own_;
+  std::optional<matrix> own_, wide_;
   std::optional<dense<base::bfloat16, vertex_rows, Device>> rounded_;
 };
 

@@ -159,7 +159,15 @@ class input_product {
   const operand& operator()(const operand& x, F&& f, memory::step_numbers* numbers = nullptr) {
     if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
       if (auto* const slices = x.slices()) return last_.emplace(slices->aggregated());
-    if (!(x.constant() && constant_)) y_.compute([&](matrix& y) { apply(x, f, y); });
+    if (!(x.constant() && constant_)) {
+      matrix& y = y_.place();
+      [&] {
+        if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
+          if (auto* const stored = x.stored()) return f.of_stored(*stored, y);
+        f(dense_input_(x), y);
+      }();
+      y_.keep(y);
+    }
     if (x.constant()) dense_input_.release();
     constant_ = x.constant();
     if (numbers != nullptr) numbers->before_each([this, is = constant_] { constant_ = is; });
@@ -172,13 +180,6 @@ class input_product {
   const matrix& values() const { return y_.values(); }
 
  private:
-  template <class F>
-  void apply(const operand& x, F& f, matrix& y) {
-    if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
-      if (auto* const stored = x.stored()) return f.of_stored(*stored, y);
-    f(dense_input_(x), y);
-  }
-
   algebra::kept_matrix<T, Device> y_;
   algebra::dense_operand<T, Device> dense_input_;
   std::optional<operand> last_;

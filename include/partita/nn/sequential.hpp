@@ -218,20 +218,20 @@ class sequential final : public layer<T, Device> {
     const std::string name = name_of(l);
     const comm::span span(builder_.mesh().ledger(), name);
     const algebra::operand<T, Device> in = input_of(l);
-    const auto write = [&](matrix& out) {
-      const auto fusing = s.after == nullptr ? std::nullopt : s.after->fused_into(*pass_);
-      const pass offered = fusing.value_or(pass_->alone());
-      s.work->forward(in, out, offered);
-      if (s.after == nullptr) return;
-      if (fusing && offered.fused)
-        s.after->skip(*pass_);
-      else
-        s.after->forward(out, *pass_);
-    };
-    if (l + 1 == steps_.size()) return write(*output_);
-    if (!s.out) s.out.emplace(builder_.kept(s.work->output_rows(in.row_blocking()), s.work->width()));
-    const bool rounds = s.out->is_rounded();
-    s.out->compute(write, rounds ? &gradient_of(s, s.out->read().row_blocking()) : nullptr);
+    const bool last = l + 1 == steps_.size();
+    if (!last && !s.out)
+      s.out.emplace(builder_.kept(s.work->output_rows(in.row_blocking()), s.work->width()));
+    const bool rounds = !last && s.out->is_rounded();
+    matrix* const wide = rounds ? &gradient_of(s, s.out->read().row_blocking()) : nullptr;
+    matrix& out = last ? *output_ : s.out->place(wide);
+    const auto fusing = s.after == nullptr ? std::nullopt : s.after->fused_into(*pass_);
+    const pass offered = fusing.value_or(pass_->alone());
+    s.work->forward(in, out, offered);
+    if (fusing && offered.fused)
+      s.after->skip(*pass_);
+    else if (s.after != nullptr)
+      s.after->forward(out, *pass_);
+    if (!last) s.out->keep(out);
     if (rounds && recomputes()) s.gradient.reset();
   }
   /// Releases what forward has read for step l and backward does not read as it is.

@@ -24,9 +24,10 @@ class gin_conv final : public layer<T, Device> {
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    const auto first = [&](matrix& y) { first_.forward(h, y, p.fusing(true, {})); };
-    inner_.compute(first, &inner_gradient_);  // relu(S H Wa + ba) (n, out)
-    second_.forward(inner_.read(), z, p);     // (n, out)
+    matrix& inner = inner_.place(&inner_gradient_);
+    first_.forward(h, inner, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
+    inner_.keep(inner);
+    second_.forward(inner_.read(), z, p);  // (n, out)
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     second_.backward_through_relu(inner_.read(), dz, inner_gradient_);  // (n, out)
