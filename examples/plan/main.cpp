@@ -106,6 +106,7 @@ std::vector<int> stages_of(const command& c, const plan_command& p, int ranks) {
           std::pair(t.ranks_of_node > 1, "--ranks-of-node"),
           std::pair(t.encoding != partita::algebra::row_encoding::exact, "--row-encoding"),
           std::pair(t.operands != nn::operand_format::own, "--products"),
+          std::pair(t.storage != nn::operand_format::own, "--storage"),
           std::pair(c.task == "links", "--task links")})
       refuse_if(given, "--stage-counts and {} do not go together: stages train without it", option);
   }

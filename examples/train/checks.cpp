@@ -181,7 +181,8 @@ std::vector<std::string> notes_on_mesh(const command& c, partita::mesh_shape mes
   std::vector<std::string> notes;
   if (mesh.size() == 1 || mesh.row > 1) return notes;
   for (const nn::field& f : nn::fields)
-    if (f.group == nn::field_group::products && f.name != "products" && is_recorded(f, c.training))
+    if (f.group == nn::field_group::products && f.name != "products" && f.name != "storage" &&
+        is_recorded(f, c.training))
       notes.push_back(fmt::format("--{} {} changes nothing on a {} mesh, where no rows travel along row",
                                   f.name, text_of(f, c.training), to_string(mesh)));
   return notes;

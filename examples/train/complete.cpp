@@ -164,18 +164,21 @@ void require_mesh(const command& c) {
 }
 
 void require_products(const command& c) {
-  const bool rounds = c.training.operands != nn::operand_format::own;
-  const std::string option = rounds ? "--products bf16" : "--row-encoding";
+  const bool stores = c.training.storage != nn::operand_format::own,
+             rounds = stores || c.training.operands != nn::operand_format::own;
+  const std::string option = stores ? "--storage bf16" : rounds ? "--products bf16" : "--row-encoding";
   const bool encodes = c.training.encoding != partita::algebra::row_encoding::exact;
   if (!rounds && !encodes) return;
   require_stages_possible(c.training, option.c_str());
   const char* const on_whole_graphs = "it is for products with the whole graph";
-  refuse_beside(option,
-                {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
-                 {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
-                 {c.in_batches(), "--batch", on_whole_graphs},
-                 {c.on_stages(), "--stages", on_whole_graphs},
-                 {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});
+  refuse_beside(
+      option,
+      {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
+       {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
+       {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
+       {c.in_batches(), "--batch", on_whole_graphs},
+       {c.on_stages(), "--stages", on_whole_graphs},
+       {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});
   refuse_if(!rounds && c.policy == "auto",
             "--row-encoding needs a --policy that cuts rows, such as row_1d or grid_2d: only rows that "
             "travel along row are encoded, and auto may choose a policy without");

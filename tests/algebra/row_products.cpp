@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partita/algebra/operand.hpp"
+#include "partita/local/kernels.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/memory/observed_passes.hpp"
 #include "support/far_store.hpp"
@@ -108,6 +109,38 @@ TEST_CASE("epilogues, transposed weights, sums and gradients of this rank, by ha
                             [&] { gemm(x, bias, y); });
   expect_error<shape_error>("column sums of 2 x 1 cannot be stored in 2 x 1",
                             [&] { algebra::column_sums_part(g, dw); });
+}
+
+TEST_CASE("an X of bfloat16: the bits of its floats, near and far") {
+  const auto store = new_far_store();
+  for (const std::size_t window : {std::size_t{0}, std::size_t{4096}})
+    on_threads(3, [&](const communicator& world) {
+      const device_queue<host> q;
+      if (window > 0) use_far(q, {.store = store, .window = window});
+      const mesh<host> m(world, {3, 1, 1}, q);
+      const auto as_float = [](global_index i, global_index j) { return static_cast<float>(element(i, j)); };
+      const auto x = generate<vertex_rows, float>(m, {70, 11}, as_float),
+                 g = generate<vertex_rows, float>(m, {70, 5}, as_float);
+      const auto w = generate<replicated, float>(m, {11, 5}, as_float);
+      dense<base::bfloat16, vertex_rows, host> stored(m, x.shape());
+      dense<float, vertex_rows, host> widened(m, x.shape()), y(m, g.shape()), expected(m, g.shape()),
+          dx(m, x.shape()), expected_dx(m, x.shape());
+      copy(x, stored);
+      copy(stored, widened);
+      dense<float, replicated, host> dw(m, w.shape()), expected_dw(m, w.shape()), sums(m, {1, 5});
+      const algebra::operand<float, host> h(stored);
+      gemm(h, w, y, {.relu = true});
+      gemm(widened, w, expected, {.relu = true});
+      CHECK(std::ranges::equal(y.values(), expected.values()));
+      algebra::gemm_relu_backward(g, w, stored, dx);
+      algebra::gemm_relu_backward(g, w, widened, expected_dx);
+      CHECK(std::ranges::equal(dx.values(), expected_dx.values()));
+      if (window > 0) CHECK(far_of(q)->traffic().read > 0);
+      if (window > 0) return;
+      algebra::weight_gradient_part(h, g, dw, &sums);
+      algebra::weight_gradient_part(widened, g, expected_dw);
+      CHECK(collect(dw) == collect(expected_dw));
+    });
 }
 
 }  // namespace test_row_products

@@ -23,6 +23,14 @@ class block {
   }
   matrix_view<const T> read() const { return view_; }
   matrix_view<T> write() { return view_; }
+  /// The same block in numbers of U, rounded to nearest.
+  template <class U>
+  block<U> as() const {
+    block<U> other(view_.rows, view_.cols, 1, 0, true);
+    for (local_index i = 0; i < view_.rows; ++i)
+      for (local_index j = 0; j < view_.cols; ++j) other.write()(i, j) = static_cast<U>(view_(i, j));
+    return other;
+  }
   bool operator==(const block& other) const {
     for (local_index i = 0; i < view_.rows; ++i)
       for (local_index j = 0; j < view_.cols; ++j)
@@ -92,4 +100,36 @@ TEST_CASE_TEMPLATE("sums do not depend on the number of threads", T, float, doub
         CHECK(one == many);
       }
     }
+}
+
+/// What is stored in 2 bytes has the bits of the floats that it is, and is off by what rounding to 8 bits, a
+/// unit roundoff of 2^-8, and a sum of k terms in float can make of the sum of absolute values.
+TEST_CASE("an A of bfloat16: the bits of its floats, within the bound of their rounding") {
+  using partita::base::bfloat16;
+  for (const sizes& s : {sizes{7, 65, 257}, sizes{25, 33, 40}, sizes{1, 1, 1}, sizes{7, 5, 8200}})
+    for (const bool ta : {false, true})
+      for (const float beta : {0.F, 0.5F}) {
+        const auto [m, n, k] = s;
+        const partita::device_queue<partita::host> q(1 + m % 3);
+        const block<float> exact(ta ? k : m, ta ? m : k, 2, 1, false), b(k, n, 1, 2, false);
+        const auto stored = exact.as<bfloat16>();
+        const auto widened = stored.as<float>();
+        block<float> c(m, n, 3, 3, false), expected(m, n, 3, 3, false);
+        const block<float> old(m, n, 3, 3, false);
+        gemm(q, ta, false, 1.5F, stored.read(), b.read(), beta, c.write());
+        gemm(q, ta, false, 1.5F, widened.read(), b.read(), beta, expected.write());
+        CHECK(c == expected);
+        const double most = 0x1p-8 + (k + 4) * 0x1p-23;
+        int beyond = 0;
+        for (local_index i = 0; i < m; ++i)
+          for (local_index j = 0; j < n; ++j) {
+            double sum = double{beta} * old.read()(i, j), size = std::abs(sum);
+            for (local_index p = 0; p < k; ++p) {
+              const double term = 1.5 * (ta ? exact.read()(p, i) : exact.read()(i, p)) * b.read()(p, j);
+              sum += term, size += std::abs(term);
+            }
+            if (!(std::abs(c.read()(i, j) - sum) <= most * size)) ++beyond;
+          }
+        CHECK(beyond == 0);
+      }
 }

@@ -119,7 +119,7 @@ TEST_CASE("observed passes: not those of a queue with far memory") {
       memory::observed(q, [](const kernel_call&, base::function_reference<void()> run) { run(); }), error);
 }
 
-TEST_CASE("observed passes: a kernel in place counts the entries of its pattern, and is left out") {
+TEST_CASE("observed passes: a product with an X of bfloat16, by its bytes, and left out") {
   seen_queue s;
   const std::vector<local_index> offsets{0, 2, 2, 3}, columns{0, 3, 1};
   const std::vector<float> values{1, 2, 3};
@@ -130,9 +130,8 @@ TEST_CASE("observed passes: a kernel in place counts the entries of its pattern,
   const matrix_view<float> of_y{y.data(), 3, 2, 2};
   for (const bool runs : {false, true}) {
     s.runs = runs;
-    local::in_place(
-        s.q, "product", a, [&] { spmm_fused(s.q, a, of_x, {}, of_y); }, local::reads_entries(a.values, 1),
-        local::gathers(of_x), local::writes(of_y));
+    local::entry_passes<host> passes;
+    chunked::spmm_fused(s.q, passes, 0, a, of_x, {}, of_y);
     check(s.only(), {.kernel = "product",
                      .rows = 3,
                      .entries = 3,

@@ -93,7 +93,7 @@ class Options(ProgramCase):
 
     def test_keys_of_checkpoints(self):
         for n, (arguments, more) in enumerate((([], {}), (["--batch", "8", "--replace"], {"sampler": "neighbours", "fanout": "10,10", "replace": "yes"}),
-                                               (["--products", "bf16"], {"products": "bf16"}))):
+                                               (["--storage", "bf16"], {"storage": "bf16"}))):
             folder = os.path.join(self.folder, f"kept{n}")
             self.train(*arguments, "--checkpoint", folder)
             written = metadata(glob.glob(folder + "/*.safetensors")[0])
@@ -160,6 +160,7 @@ class Options(ProgramCase):
                                  ("--ranks-of-node 2 and --exchange-chunks 3 do not go together", "--ranks-of-node", "2", "--exchange-chunks", "3"),
                                  ("--ranks-of-node: 0 is not a positive whole number", "--ranks-of-node", "0"),
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
+                                 ("--precision f64 and --storage bf16 do not go together", "--storage", "bf16", "--precision", "f64"),
                                  ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
                                  *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in
@@ -217,7 +218,7 @@ class Options(ProgramCase):
         table = dict(re.findall(r"^\| `(--[a-z]+)[^|]*\| ([^|]*)\|", page, re.M))
         self.assertEqual({name: value.strip() for name, value in table.items()}, {"--checkpoint": "", "--every": "10", "--keep": "2", "--resume": ""})
         options = re.search(r"must be as it was: (.*?)\.", page, re.S).group(1)
-        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products"])
+        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products", "storage"])
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ TEST_CASE("far memory: a device with a small window gives the losses of the host
       });
 }
 
-TEST_CASE("far memory: operands of bfloat16 are addressed where they are, with the losses of the host") {
+TEST_CASE("far memory: operands of bfloat16 pass in chunks, with the losses of the host") {
   const io::dataset d = directed_graph(101);
   nn::training_options o{.model = "gcn", .hidden = {6}, .epochs = 2};
   o.operands = nn::operand_format::bfloat16;

@@ -32,10 +32,33 @@ struct dropout_mask {
   }
 };
 
+namespace algebra::detail {
+
+/// f of floats, or of them in a row, of numbers that are stored as base::bfloat16.
+template <class F>
+struct of_stored {
+  F f;
+
+  constexpr auto row(global_index i) const requires requires { f.row(i); }
+  { return of_stored<decltype(f.row(i))>{f.row(i)}; }
+  constexpr base::bfloat16 operator()(global_index j, base::bfloat16 x) const {
+    return base::bfloat16(f(j, float{x}));
+  }
+};
+
+}  // namespace algebra::detail
+
 /// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may alias x. Local; no communication.
 template <class T, layout L, class Device>
 void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout_mask& mask) {
   transform_indexed(x, y, mask.function<T>());
+}
+
+/// The same of an X stored as base::bfloat16, each number of Y the nearest.
+template <layout L, class Device>
+void dropout(const dense<base::bfloat16, L, Device>& x, dense<base::bfloat16, L, Device>& y,
+             const dropout_mask& mask) {
+  transform_indexed(x, y, algebra::detail::of_stored<base::dropped<float>>{mask.function<float>()});
 }
 
 namespace algebra {

@@ -10,6 +10,17 @@
 
 namespace partita {
 
+namespace algebra {
+
+/// Whether matrices that are computed with in T may be stored as S: T, or base::bfloat16 for float, whose
+/// products have the bits of those of the floats that its numbers are. Not on a reproducible mesh, whose
+/// kernels refuse it.
+template <class S, class T, class Device>
+concept stored_as = std::is_same_v<S, T> ||
+    (std::is_same_v<S, base::bfloat16>&& std::is_same_v<T, float>&& local::stores_bfloat16<Device>);
+
+}  // namespace algebra
+
 namespace algebra::detail {
 
 template <class A, class B>
@@ -97,9 +108,8 @@ requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T,
   static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host and CUDA devices");
   algebra::detail::require_same_blocks("copy", x, y);
   const auto& q = x.mesh().queue();
-  local::in_place(
-      q, "rows: round", [&] { copy(q, x.local(), y.local()); }, local::reads(x.local()),
-      local::writes(y.local()));
+  const auto round = [&](auto from, auto to) { copy(q, from, to); };
+  local::by_rows(q, "rows: round", round, local::reads(x.local()), local::writes(y.local()));
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.
@@ -109,10 +119,11 @@ void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f)
   local::chunked::transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. Throws shape_error unless all have the same layout and
-/// blockings.
-template <class T, layout A, layout B, layout Y, class Device, class Function>
-void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
+/// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. S: what A is stored as. Throws shape_error unless all
+/// have the same layout and blockings.
+template <class T, layout A, layout B, layout Y, class Device, class Function, class S>
+requires algebra::stored_as<S, T, Device>
+void zip(const dense<S, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
   algebra::detail::require_same_blocks("zip", a, b);
   algebra::detail::require_same_blocks("zip", a, y);
   local::chunked::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());

@@ -13,14 +13,17 @@ namespace algebra {
 
 /// A reference to X (n x f), which must outlive it, and, for a sparse X, what passes over its entries are
 /// planned with; copies share that. `constant`: X has the same entries in every pass, so that results
-/// depending on X alone are computed once.
+/// depending on X alone are computed once. A dense X may be stored as base::bfloat16, see stored_as.
 template <class T, class Device>
 class operand {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using rounded = dense<base::bfloat16, vertex_rows, Device>;
   using passes = local::entry_passes<Device>;
 
   operand(const matrix& x, bool constant = false) : x_(&x), constant_(constant) {}
+  operand(const rounded& x, bool constant = false) requires stored_as<base::bfloat16, T, Device>
+      : x_(&x), constant_(constant) {}
   operand(const sparse_rows<T, Device>& x, bool constant = false,
           std::shared_ptr<passes> planned = std::make_shared<passes>())
       : x_(&x), constant_(constant), passes_(std::move(planned)) {}
@@ -46,8 +49,16 @@ class operand {
     return found == nullptr ? nullptr : *found;
   }
 
-  /// visitor(x), x a const dense<T, vertex_rows, Device>, a const sparse_rows<T, Device> or an
-  /// algebra::column_slices<T, Device>, which keeps what products with it leave for their gradients.
+  /// The matrix stored as base::bfloat16, or null for another X.
+  const rounded* stored() const {
+    if constexpr (stored_as<base::bfloat16, T, Device>)
+      if (const auto* const found = std::get_if<const rounded*>(&x_)) return *found;
+    return nullptr;
+  }
+
+  /// visitor(x), x a const dense<T, vertex_rows, Device>, or of base::bfloat16 where that is stored_as, a
+  /// const sparse_rows<T, Device> or an algebra::column_slices<T, Device>, which keeps what products with it
+  /// leave for their gradients.
   template <class Visitor>
   decltype(auto) visit(Visitor visitor) const {
     return std::visit([&](auto* x) -> decltype(auto) { return visitor(*x); }, x_);
@@ -65,8 +76,23 @@ class operand {
         x_);
   }
 
+  /// visitor(x) for a dense X. Throws error for another one.
+  template <class Visitor>
+  void visit_dense(Visitor visitor) const {
+    visit([&](auto& x) {
+      if constexpr (requires { x.local(); })
+        visitor(x);
+      else
+        throw error("a dense matrix is needed here, not a sparse one or one whose columns are cut");
+    });
+  }
+
  private:
-  std::variant<const matrix*, const sparse_rows<T, Device>*, algebra::column_slices<T, Device>*> x_;
+  template <class... More>
+  using one_of =
+      std::variant<const matrix*, const sparse_rows<T, Device>*, algebra::column_slices<T, Device>*, More...>;
+
+  std::conditional_t<stored_as<base::bfloat16, T, Device>, one_of<const rounded*>, one_of<>> x_;
   bool constant_;
   std::shared_ptr<passes> passes_;
 };
@@ -87,6 +113,12 @@ void weight_gradient_part(const operand<T, Device>& x, const dense<T, vertex_row
   x.visit_planned([&](auto& h, auto*... passes) { weight_gradient_part(h, g, dw, dbias, passes...); });
 }
 
+template <class T, class Device>
+void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, replicated, Device>& w,
+                        const operand<T, Device>& h, dense<T, vertex_rows, Device>& y) {
+  h.visit_dense([&](const auto& x) { gemm_relu_backward(g, w, x, y); });
+}
+
 }  // namespace algebra
 template <class T, class Device>
 void copy(const algebra::operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
@@ -99,12 +131,12 @@ template <class T, class Device>
   base::throw_error<error>({"a matrix of ", x.shape(), " whose columns are cut cannot be written out"});
 }
 
-/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view; of
-/// slices, those of their targets.
+/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view of
+/// a dense X of T; of slices, those of their targets.
 template <class T, class Device>
 class first_rows_operand {
  public:
-  /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of a sparse X.
+  /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of another X.
   const operand<T, Device>& operator()(const operand<T, Device>& x, const blocking& rows) {
     rows_ = x.visit([&](auto& h) { return part(h, rows); });
     return *rows_;
@@ -117,14 +149,65 @@ class first_rows_operand {
     return *view_;
   }
   operand<T, Device> part(column_slices<T, Device>& x, const blocking&) { return x.targets(); }
-  operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
+  template <class X>
+  operand<T, Device> part(const X& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
-    base::throw_error<shape_error>(
-        {"the first ", rows.size(), " rows of a sparse X of ", x.shape(), " cannot be viewed; make X dense"});
+    constexpr bool sparse = std::is_same_v<X, sparse_rows<T, Device>>;
+    base::throw_error<shape_error>({"the first ", rows.size(), " rows of ", sparse ? "a sparse X" : "an X",
+                                    " of ", x.shape(), " cannot be viewed; make X dense",
+                                    sparse ? "" : ", and of its own numbers"});
   }
 
   std::optional<dense<T, vertex_rows, Device>> view_;
   std::optional<operand<T, Device>> rows_;
+};
+
+/// Y (n x f), kept from when it is computed until it is read: as it is, or rounded to base::bfloat16, in half
+/// of the bytes.
+template <class T, class Device>
+class kept_matrix {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  /// As it is.
+  kept_matrix(matrix y) : own_(std::move(y)) {}
+  /// Throws error where Y is to be rounded, and that is not stored_as.
+  kept_matrix(const mesh<Device>& m, const blocking& rows, const blocking& cols, bool rounds) {
+    if (!rounds)
+      own_.emplace(m, rows, cols);
+    else if constexpr (stored_as<base::bfloat16, T, Device>)
+      rounded_.emplace(m, rows, cols);
+    else
+      throw error("activations are kept as bfloat16 for float, on the host");
+  }
+
+  /// Where Y is to be computed, before keep(): in its own memory, or, if it is rounded, in `wide`, or in
+  /// memory until then where that is null.
+  matrix& place(matrix* wide = nullptr) {
+    if (own_) return *own_;
+    return wide != nullptr
+               ? *wide
+               : wide_.emplace(rounded_->mesh(), rounded_->row_blocking(), rounded_->col_blocking());
+  }
+  /// Y is what was computed in this place.
+  void keep(const matrix& y) {
+    if constexpr (stored_as<base::bfloat16, T, Device>)
+      if (rounded_) copy(y, *rounded_);
+    wide_.reset();
+  }
+
+  operand<T, Device> read() const {
+    if constexpr (stored_as<base::bfloat16, T, Device>)
+      if (rounded_) return *rounded_;
+    return *own_;
+  }
+  bool is_rounded() const { return rounded_.has_value(); }
+  /// Where it is not rounded.
+  const matrix& values() const { return *own_; }
+
+ private:
+  std::optional<matrix> own_, wide_;
+  std::optional<dense<base::bfloat16, vertex_rows, Device>> rounded_;
 };
 
 /// X as a dense matrix; a sparse X is expanded into a matrix that is kept.

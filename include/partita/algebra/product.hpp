@@ -133,33 +133,25 @@ class staged_product final : public product<T, Stored> {
   void multiply(matrix_view<const Stored> x, matrix_view<T> sums, const local::spmm_epilogue<T>& e,
                 const completed_rows* completed = nullptr) {
     const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
-    [[maybe_unused]] std::size_t number = 0;
+    std::size_t number = 0;
     std::size_t left = stages_.plan().rows_of_tiles();
     const auto kernel = [&](std::size_t, const auto& part, auto from, T beta, auto to) {
       // The last product added to a row of y has the end of the epilogue.
       local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
       left -= static_cast<std::size_t>(part.entries.rows);
       fusion.beta = beta;
-      const bool goes = stages_.plan().sums_go();
-      if constexpr (!std::is_same_v<Stored, T>) {  // addressed where it is
-        const auto& a = part.entries;
-        if (goes)
-          local::in_place(
-              queue(), "transposed product", a,
-              [&] { spmm_transposed(queue(), a, from, fusion.alpha, beta, to); },
-              local::reads_entries(a.values, 1), local::reads(from), local::adds(to, beta));
+      const auto whole = [&] {
+        if constexpr (std::is_same_v<Stored, T>)
+          product_(queue(), part.entries, from, fusion, to);
         else
-          local::in_place(
-              queue(), "product", a, [&] { spmm_fused(queue(), a, from, fusion, to); },
-              local::reads_entries(a.values, 1), local::gathers(from), local::result(to, beta));
-      } else if (goes) {
+          spmm_fused(queue(), part.entries, from, fusion, to);
+      };
+      if (stages_.plan().sums_go())
         local::chunked::spmm_transposed(queue(), passes_, number++, part.entries, from, fusion.alpha, beta,
                                         to, part.first_row > 0);
-      } else {
-        local::chunked::spmm_fused(
-            queue(), passes_, number++, part.entries, from, fusion, to,
-            [&] { product_(queue(), part.entries, from, fusion, to); }, part.first_row > 0);
-      }
+      else
+        local::chunked::spmm_fused(queue(), passes_, number++, part.entries, from, fusion, to, whole,
+                                   part.first_row > 0);
     };
     stages_.for_stages_of(x, sums, e.beta, kernel, completed);
   }

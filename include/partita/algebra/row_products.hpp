@@ -44,9 +44,11 @@ struct dropped_entry {
 
 }  // namespace algebra::detail
 
-/// Y = drop(clamp(X W + beta Y + bias)), see epilogue (n x b = n x a times a x b). Throws shape_error.
-template <class T, class Device>
-void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
+/// Y = drop(clamp(X W + beta Y + bias)), see epilogue (n x b = n x a times a x b). S: what X is stored as.
+/// Throws shape_error.
+template <class T, class Device, class S>
+requires algebra::stored_as<S, T, Device>
+void gemm(const dense<S, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   algebra::detail::require_row_product("gemm", x, w.shape(), y);
   local::row_product(y.mesh().queue(), x.local(), w.local(), algebra::detail::epilogue_of_block(T(1), e, y),
@@ -76,10 +78,11 @@ void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, r
 namespace algebra {
 
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
-/// x a). Throws shape_error.
-template <class T, class Device>
+/// x a). S: what H is stored as. Throws shape_error.
+template <class T, class Device, class S>
+requires stored_as<S, T, Device>
 void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, replicated, Device>& w,
-                        const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
+                        const dense<S, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
   detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
   detail::require_same_blocks("gemm_relu_backward", h, y);
   local::transposed_row_product_where(y.mesh().queue(), h.local(), g.local(), w.local(), y.local());
@@ -96,17 +99,19 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
 }
 
 /// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b), its contribution to inner; dbias = the
-/// column sums of the same rows of G, unless null. Throws shape_error.
-template <class T, class Device>
-void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,
+/// column sums of the same rows of G, unless null. S: what X is stored as. Throws shape_error.
+template <class T, class Device, class S>
+requires stored_as<S, T, Device>
+void weight_gradient_part(const dense<S, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   const auto& q = g.mesh().queue();
-  if (const auto* const verbs = reproducible_verbs_of<T>(g.mesh())) {
-    verbs->inner(x, g, dw);
-    if (dbias != nullptr) column_sums_part(g, *dbias);
-    return;
-  }
+  if constexpr (std::is_same_v<S, T>)
+    if (const auto* const verbs = reproducible_verbs_of<T>(g.mesh())) {
+      verbs->inner(x, g, dw);
+      if (dbias != nullptr) column_sums_part(g, *dbias);
+      return;
+    }
   if (dbias != nullptr)
     local::chunked::gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else

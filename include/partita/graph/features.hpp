@@ -41,13 +41,13 @@ void require_features(const io::dataset& data, global_index v, std::span<const T
                                       " of vertex ", v, " is not a finite number in ", type});
 }
 
-/// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`.
-/// Local; no communication.
-template <class T, class Device>
-dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::dataset& data, bool raw,
+/// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`, in T
+/// and stored as S. Local; no communication.
+template <class T, class S = T, class Device>
+dense<S, vertex_rows, Device> features_of(const mesh<Device>& m, const io::dataset& data, bool raw,
                                           const blocking& rows, const std::vector<global_index>& vertices) {
   const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
-  dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
+  dense<S, vertex_rows, Device> x(m, rows, columns);  // (n, f)
   const auto width = static_cast<std::size_t>(data.features);
   const std::size_t rows_at_a_time = std::max<std::size_t>(1, (std::size_t{1} << 18) / width);
   std::vector<T> values;
@@ -61,7 +61,12 @@ dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::datas
       for (T& value : row) value *= scale;
       require_features<T>(data, vertices[i + k], row);
     }
-    copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
+    if constexpr (std::is_same_v<S, T>) {
+      copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
+    } else {
+      const std::vector<S> stored(values.begin(), values.end());
+      copy(m.queue(), std::span<const S>(stored), x.values().subspan(i * width, values.size()));
+    }
     if (i / rows_at_a_time % 64 == 63) data.vertex_features.forget();
   }
   return x;

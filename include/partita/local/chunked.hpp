@@ -60,9 +60,9 @@ void transform_indexed(const device_queue<Device>& q, F f, input_view<T> x, matr
   by_rows(q, "rows: indexed transform", block, reads(x), writes(y));
 }
 
-/// Blocks of one row each are cut by columns.
-template <class F, class T, class Device>
-void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, matrix_view<T> y) {
+/// Blocks of one row each are cut by columns. X: as of the kernel.
+template <class F, class T, class Device, class X>
+void zip(const device_queue<Device>& q, F f, matrix_view<X> a, input_view<T> b, matrix_view<T> y) {
   using detail::turned;
   const auto block = [&](auto left, auto right, auto to) { zip(q, f, left, right, to); };
   const auto row = [&](auto left, auto right, auto to) { block(turned(left), turned(right), turned(to)); };

@@ -33,15 +33,15 @@ csr_view<T> with_values(csr_view<T> chunk, const csr_view<T>& a, const T* values
 
 /// y = the epilogue of a x: by whole(), unless it passes in chunks. A row of y whose entries fit into one
 /// chunk has the value that the kernel spmm_fused gives it, bit for bit; the others are summed chunk by
-/// chunk.
-template <class T, class Device>
+/// chunk. X: what x is stored as, T or base::bfloat16.
+template <class T, class Device, class X>
 void spmm_fused(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
-                const csr_view<T>& a, input_view<T> x, const std::type_identity_t<spmm_epilogue<T>>& fusion,
+                const csr_view<T>& a, matrix_view<X> x, const std::type_identity_t<spmm_epilogue<T>>& fusion,
                 matrix_view<T> y, base::function_reference<void()> whole, bool later_part = false) {
   require_product("spmm", a, x, y, "a x");
   passes(
       q, number, a, {.later_part = later_part, .what = "product", .width = y.cols},
-      [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> of_columns, matrix_view<T> to) {
+      [&](const edge_chunk<T>& c, const T* values, auto of_columns, matrix_view<T> to) {
         if (c.is_whole) return whole();
         spmm_epilogue<T> end = c.splits_last_row ? fusion.without_activation() : fusion.from_row(c.first_row);
         end.beta = c.beta_of_rows(fusion.beta);
@@ -51,9 +51,9 @@ void spmm_fused(const device_queue<Device>& q, entry_passes<Device>& passes, std
 }
 
 /// y = the epilogue of a x.
-template <class T, class Device>
+template <class T, class Device, class X>
 void spmm_fused(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
-                const csr_view<T>& a, input_view<T> x, const std::type_identity_t<spmm_epilogue<T>>& fusion,
+                const csr_view<T>& a, matrix_view<X> x, const std::type_identity_t<spmm_epilogue<T>>& fusion,
                 matrix_view<T> y) {
   spmm_fused(q, passes, number, a, x, fusion, y, [&] { spmm_fused(q, a, x, fusion, y); });
 }
@@ -68,15 +68,15 @@ void spmm(const device_queue<Device>& q, entry_passes<Device>& passes, std::size
 }
 
 /// y = alpha a^T x + beta y. Where y passes in chunks, their partial sums are added to it, in their
-/// order; else bit for bit what the kernel spmm_transposed of one thread computes.
-template <class T, class Device>
+/// order; else bit for bit what the kernel spmm_transposed of one thread computes. X: as above.
+template <class T, class Device, class X>
 void spmm_transposed(const device_queue<Device>& q, entry_passes<Device>& passes, std::size_t number,
-                     const csr_view<T>& a, input_view<T> x, scalar<T> alpha, scalar<T> beta, matrix_view<T> y,
-                     bool later_part = false) {
+                     const csr_view<T>& a, matrix_view<X> x, scalar<T> alpha, scalar<T> beta,
+                     matrix_view<T> y, bool later_part = false) {
   require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
   passes(
       q, number, a, {.later_part = later_part, .what = "transposed product", .width = y.cols},
-      [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> of_rows, matrix_view<T> to) {
+      [&](const edge_chunk<T>& c, const T* values, auto of_rows, matrix_view<T> to) {
         spmm_transposed(q, c.is_whole ? a : detail::with_values(c.pattern, a, values), of_rows, alpha,
                         c.beta_of_columns(beta), to);
       },

@@ -22,6 +22,7 @@ matrix_view<T> rows_of(const operand& x) {
 /// An operand that a kernel gets as a view of T or, of entries, as a pointer.
 template <class T, along Has>
 struct typed_operand : operand {
+  using number = std::remove_const_t<T>;
   static constexpr bool gathers = Has == along::columns && std::is_const_v<T>,
                         adds = Has == along::columns && !std::is_const_v<T>;
 

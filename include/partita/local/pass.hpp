@@ -178,13 +178,18 @@ class entry_passes {
  private:
   template <class... X, class T>
   static entry_pass<Device> pass_of(std::size_t number, const csr_view<T>& a, const pass_options& with) {
-    using kernels = detail::column_kernels<T, Device>;
     entry_pass<Device> p{{a.rows, a.cols, a.offsets, a.columns, a.entries}, number, with};
-    if constexpr ((X::adds || ...))
-      p.kernels = &kernels::adding;
-    else if constexpr ((X::gathers || ...))
-      p.kernels = &kernels::gathering;
+    (take_kernels<X>(p), ...);
     return p;
+  }
+  /// Those for rows that columns index; that add, if an operand before is added to.
+  template <class X>
+  static void take_kernels(entry_pass<Device>& p) {
+    using kernels = detail::column_kernels<typename X::number, Device>;
+    if constexpr (X::adds)
+      p.kernels = &kernels::adding;
+    else if constexpr (X::gathers)
+      if (p.kernels == nullptr) p.kernels = &kernels::gathering;
   }
 
   std::shared_ptr<void> plans_, kept_;
@@ -231,16 +236,7 @@ void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<co
 template <class Device, class F, class... X>
 void in_place(const device_queue<Device>& q, const char* kernel, const F& f, const X&... x) {
   const std::array<operand, sizeof...(X)> operands{x...};
-  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, nullptr, operands, f);
-  f();
-}
-/// As above, for one that visits the entries of a.
-template <class T, class Device, class F, class... X>
-void in_place(const device_queue<Device>& q, const char* kernel, const csr_view<T>& a, const F& f,
-              const X&... x) {
-  const std::array<operand, sizeof...(X)> operands{x...};
-  const entry_pattern over{a.rows, a.cols, a.offsets, a.columns, a.entries};
-  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, &over, operands, f);
+  if (auto* const runner = runner_of(q)) return runner->in_place(kernel, operands, f);
   f();
 }
 

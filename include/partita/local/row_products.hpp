@@ -41,11 +41,13 @@ struct where_positive {
   }
 };
 
-/// y = drop(clamp(x w + beta y + bias)), for the epilogue e, whose alpha is 1.
-template <class T, class Device>
-void row_product(const device_queue<Device>& q, input_view<T> x, input_view<T> w,
+/// y = drop(clamp(x w + beta y + bias)), for the epilogue e, whose alpha is 1. X: see chunked_gemm.hpp; a
+/// reproducible queue has only products of T.
+template <class T, class Device, class X>
+void row_product(const device_queue<Device>& q, matrix_view<X> x, input_view<T> w,
                  const std::type_identity_t<spmm_epilogue<T>>& e, matrix_view<T> y) {
-  if (const auto* const ordered = ordered_products_of<T>(q)) return ordered->multiply(q, x, w, false, e, y);
+  if constexpr (std::is_same_v<const X, const T>)
+    if (const auto* const ordered = ordered_products_of<T>(q)) return ordered->multiply(q, x, w, false, e, y);
   const auto block = [&](local_index first, auto rows, auto to) {
     gemm_bias_relu(q, rows, w, e.bias, e.relu, e.beta, to, e.drop.from_row(first));
   };
@@ -66,14 +68,15 @@ void transposed_row_product(const device_queue<Device>& q, input_view<T> g, inpu
     return ordered->multiply(q, g, w, true, {.beta = beta}, y);
   chunked::gemm(q, false, true, T(1), g, w, beta, y);
 }
-/// y = g w^T where h > 0, and 0 elsewhere.
-template <class T, class Device>
-void transposed_row_product_where(const device_queue<Device>& q, input_view<T> h, input_view<T> g,
+/// y = g w^T where h > 0, and 0 elsewhere. X: as above.
+template <class T, class Device, class X>
+void transposed_row_product_where(const device_queue<Device>& q, matrix_view<X> h, input_view<T> g,
                                   input_view<T> w, matrix_view<T> y) {
-  if (const auto* const ordered = ordered_products_of<T>(q)) {
-    ordered->multiply(q, g, w, true, {}, y);
-    return zip(q, where_positive{}, matrix_view<const T>(y), h, y);
-  }
+  if constexpr (std::is_same_v<const X, const T>)
+    if (const auto* const ordered = ordered_products_of<T>(q)) {
+      ordered->multiply(q, g, w, true, {}, y);
+      return zip(q, where_positive{}, matrix_view<const T>(y), h, y);
+    }
   chunked::gemm_relu_backward(q, g, w, h, y);
 }
 

@@ -55,8 +55,8 @@ void require_product(const char* operation, const Pattern& a, const X& x, const 
 
 /// m, n and k of c = op(a) op(b). Throws shape_error if the shapes do not match.
 struct gemm_sizes {
-  template <class Operand, class Result>
-  gemm_sizes(const char* operation, bool ta, bool tb, const Operand& a, const Operand& b, const Result& c)
+  template <class A, class B, class C>
+  gemm_sizes(const char* operation, bool ta, bool tb, const A& a, const B& b, const C& c)
       : m(ta ? a.cols : a.rows), n(tb ? b.rows : b.cols), k(ta ? a.rows : a.cols) {
     require_equal(operation, "c", shape_of(c), "op(a) op(b)", matrix_shape{m, n});
     require_equal(operation, "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",

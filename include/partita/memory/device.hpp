@@ -135,6 +135,9 @@ namespace local {
 /// Whether it has products with operands stored as base::bfloat16.
 template <class Device>
 inline constexpr bool multiplies_bfloat16 = false;
+/// Whether its dense products read operands stored as base::bfloat16, which activations may be kept as.
+template <class Device>
+inline constexpr bool stores_bfloat16 = false;
 /// Whether products on the device read factors of rows and columns in the place of values.
 template <class Device>
 inline constexpr bool multiplies_factors = false;

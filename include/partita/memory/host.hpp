@@ -97,6 +97,8 @@ using on_host::host;
 template <>
 inline constexpr bool local::multiplies_bfloat16<host> = true;
 template <>
+inline constexpr bool local::stores_bfloat16<host> = true;
+template <>
 inline constexpr bool local::multiplies_factors<host> = true;
 template <>
 inline constexpr bool memory::enqueues<host> = false;

@@ -82,13 +82,8 @@ class observed_passes final : public local::pass_runner<Device> {
                base::function_reference<void(const queue&)> run) override {
     see([&] { return detail::call_by_list(list.size(), rows); }, [&] { run(q); });
   }
-  void in_place(const char* name, const local::entry_pattern* over, operands x,
-                base::function_reference<void()> run) override {
-    see(
-        [&] {
-          return over == nullptr ? detail::call_by_rows(name, x) : detail::call_by_entries(*over, name, x);
-        },
-        run);
+  void in_place(const char* name, operands x, base::function_reference<void()> run) override {
+    see([&] { return detail::call_by_rows(name, x); }, run);
   }
 
  private:

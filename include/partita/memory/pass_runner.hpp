@@ -118,13 +118,8 @@ class pass_runner {
   /// written. It is called with the queue that it is to run on.
   virtual void by_list(const queue&, std::span<const local_index> list, const operand& rows,
                        const void* packed, base::function_reference<void(const queue&)>) = 0;
-  /// For a kernel of this name that addresses its operands where they are, far or near; `over`: the pattern
-  /// whose entries it visits, null for one of rows.
-  virtual void in_place(const char*, const entry_pattern* over, operands,
-                        base::function_reference<void()> run) {
-    static_cast<void>(over);
-    run();
-  }
+  /// For a kernel of this name that addresses the rows of its operands where they are, far or near.
+  virtual void in_place(const char*, operands, base::function_reference<void()> run) { run(); }
 };
 
 }  // namespace partita::local

@@ -72,7 +72,7 @@ struct elu_gradient {
 }  // namespace detail
 
 /// h = dropout(max(h, 0)). The input gradient follows from the output: a nonpositive output was clamped or
-/// dropped.
+/// dropped. In backward S is what h is stored as.
 struct relu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
@@ -80,8 +80,8 @@ struct relu {
     transform_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
   }
   /// dh: d loss / d output on entry, d loss / d input on exit.
-  template <class T, layout L, class Device>
-  static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
+  template <class T, layout L, class Device, class S>
+  static void backward(const dense<S, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
     zip(h, dh, dh, detail::relu_gradient<T>{mask.function<T>().scale});
   }
 };
@@ -110,8 +110,8 @@ struct identity {
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
     if (mask.probability > 0) partita::dropout(h, h, mask);
   }
-  template <class T, layout L, class Device>
-  static void backward(const dense<T, L, Device>&, dense<T, L, Device>& dh, const dropout_mask& mask) {
+  template <class T, layout L, class Device, class S>
+  static void backward(const dense<S, L, Device>&, dense<T, L, Device>& dh, const dropout_mask& mask) {
     forward(dh, mask);
   }
 };
@@ -161,8 +161,9 @@ class in_place_layer {
   virtual ~in_place_layer() = default;
 
   virtual void forward(matrix& h, const pass& p) = 0;
-  /// dh from d loss / d output to d loss / d input; h is the output of the last forward.
-  virtual void backward(const matrix& h, matrix& dh) = 0;
+  /// dh from d loss / d output to d loss / d input; h is the output of the last forward. Throws error for an
+  /// h that is not as the layer reads it.
+  virtual void backward(const algebra::operand<T, Device>& h, matrix& dh) = 0;
   /// The pass of a preceding layer that can have this one fused, where it is a dropout, maybe of max(h, 0) or
   /// elu(h).
   virtual std::optional<pass> fused_into(const pass& p) const = 0;
@@ -185,7 +186,14 @@ class activation_layer final : public in_place_layer<T, Device> {
     skip(p);
     Activation::forward(h, mask_);
   }
-  void backward(const matrix& h, matrix& dh) override { Activation::backward(h, dh, mask_); }
+  void backward(const algebra::operand<T, Device>& h, matrix& dh) override {
+    h.visit_dense([&](const auto& out) {
+      if constexpr (requires { Activation::backward(out, dh, mask_); })
+        Activation::backward(out, dh, mask_);
+      else
+        throw error("backward of this activation does not read outputs that are kept as bfloat16");
+    });
+  }
   std::optional<pass> fused_into(const pass& p) const override {
     if constexpr (std::is_same_v<Activation, relu> || std::is_same_v<Activation, identity>)
       return p.fusing(std::is_same_v<Activation, relu>, mask_of(p));

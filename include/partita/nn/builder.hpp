@@ -37,6 +37,9 @@ struct model_options {
   bool sparse_input = false;   ///< the features are sparse, their product with the graph would not be
   spmm_options products = {};
   operand_format operands = operand_format::own;  ///< of builder::product and transposed_product
+  /// What activations are kept as until backward, in nn::sequential and in layers that keep them by
+  /// builder::kept. bfloat16: for float, on the host, as operands are then.
+  operand_format storage = operand_format::own;
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
   std::size_t split_chunks = 1;
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
@@ -169,6 +172,11 @@ class builder {
   /// The same, with other rows.
   matrix rows(const blocking& of, global_index width) const { return {mesh(), of, columns(width)}; }
 
+  /// What an activation (n x width) is kept in from forward to backward.
+  algebra::kept_matrix<T, Device> kept(const blocking& of, global_index width) const {
+    return {mesh(), of, columns(width), options().storage == operand_format::bfloat16};
+  }
+
   /// A matrix for use within one call of a layer's member, shared by all layers. (n, width)
   std::shared_ptr<matrix> scratch(global_index width) const {
     std::shared_ptr<matrix>& shared = state_->scratch[width];
@@ -187,7 +195,7 @@ class builder {
                                                                global_index times = 1) const {
     auto made = given_products(a)
                     ? state_->products->of_transpose(columns(width))
-                    : state_->planned(transposed(a), columns(width), options().products, options().operands);
+                    : state_->planned(transposed(a), columns(width), options().products, operands());
     plans()->add(made, {0, times});
     return made;
   }
@@ -276,6 +284,8 @@ class builder {
     std::uint64_t dropouts = 0, attentions = 0;
   };
 
+  /// What is kept as bfloat16 is multiplied as such.
+  operand_format operands() const { return std::max(options().operands, options().storage); }
   struct handed_out {
     parameter<T, Device>& value;
     bool is_new;
@@ -306,9 +316,8 @@ class builder {
   std::shared_ptr<graph_product<T, Device>> forward_product(const sparse<T, dynamic_layout, Device>& a,
                                                             global_index width, plan_uses uses,
                                                             bool of_input) const {
-    auto made = given_products(a)
-                    ? state_->products->of_matrix(columns(width), of_input)
-                    : state_->planned(a, columns(width), options().products, options().operands);
+    auto made = given_products(a) ? state_->products->of_matrix(columns(width), of_input)
+                                  : state_->planned(a, columns(width), options().products, operands());
     plans()->add(made, uses);
     plans()->set_rows(a.row_blocking());
     return made;

@@ -25,6 +25,7 @@ template <class T, class Device>
 class graph_product {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using operand = algebra::operand<T, Device>;
 
   graph_product() = default;
   graph_product(const graph_product&) = delete;
@@ -36,6 +37,11 @@ class graph_product {
   virtual void apply(const matrix& x, matrix& y, const epilogue<T, Device>& e) {
     (*this)(x, y);
     algebra::finish(y, e);
+  }
+  /// y = A x, x stored as base::bfloat16: for products whose operands are rounded to that. Throws error
+  /// for others.
+  virtual void of_stored(const typename operand::rounded&, matrix&) {
+    throw error("an X of bfloat16 is for products that round their operands to that");
   }
   /// What this rank receives in one call, in closed form.
   virtual traffic predicted() const = 0;
@@ -79,22 +85,27 @@ template <class T, class Device>
 class rounded_product final : public graph_product<T, Device> {
  public:
   using typename graph_product<T, Device>::matrix;
+  using stored = typename graph_product<T, Device>::operand::rounded;
 
   rounded_product(const sparse<T, dynamic_layout, Device>& a, const blocking& columns, spmm_options options)
-      : plan_(a, vertex_rows, columns, options), x_(a.mesh(), a.col_blocking(), columns) {}
-  void operator()(const matrix& x, matrix& y) override {
-    copy(x, x_);  // (k, f)
-    plan_(x_, y);
-  }
+      : plan_(a, vertex_rows, columns, options) {}
+  void operator()(const matrix& x, matrix& y) override { plan_(rounded(x), y); }
   void apply(const matrix& x, matrix& y, const epilogue<T, Device>& e) override {
-    copy(x, x_);  // (k, f)
-    plan_(1, x_, y, e);
+    plan_(1, rounded(x), y, e);
   }
+  void of_stored(const stored& x, matrix& y) override { plan_(x, y); }
   traffic predicted() const override { return plan_.predicted(); }
 
  private:
+  /// (k, f)
+  const stored& rounded(const matrix& x) {
+    if (!x_) x_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
+    copy(x, *x_);
+    return *x_;
+  }
+
   spmm_plan<T, Device, base::bfloat16> plan_;
-  dense<base::bfloat16, vertex_rows, Device> x_;
+  std::optional<stored> x_;
 };
 
 /// Throws error for operands that cannot be rounded on this device.
@@ -140,7 +151,7 @@ class input_product {
   using operand = algebra::operand<T, Device>;
 
   /// `y`: where f(X) is put.
-  explicit input_product(matrix y) : y_(std::move(y)) {}
+  explicit input_product(algebra::kept_matrix<T, Device> y) : y_(std::move(y)) {}
 
   /// f(x), with f(const matrix& x, matrix& y); where f is a product with A, also of column slices. `numbers`:
   /// see pass.
@@ -148,19 +159,28 @@ class input_product {
   const operand& operator()(const operand& x, F&& f, memory::step_numbers* numbers = nullptr) {
     if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
       if (auto* const slices = x.slices()) return last_.emplace(slices->aggregated());
-    if (!(x.constant() && constant_)) f(dense_input_(x), y_);
+    if (!(x.constant() && constant_)) {
+      matrix& y = y_.place();
+      [&] {
+        if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
+          if (auto* const stored = x.stored()) return f.of_stored(*stored, y);
+        f(dense_input_(x), y);
+      }();
+      y_.keep(y);
+    }
     if (x.constant()) dense_input_.release();
     constant_ = x.constant();
     if (numbers != nullptr) numbers->before_each([this, is = constant_] { constant_ = is; });
-    return last_.emplace(y_);
+    return last_.emplace(y_.read());
   }
 
-  /// What the last call gave; unless it was of column slices, as a matrix.
+  /// What the last call gave.
   const operand& last() const { return *last_; }
-  const matrix& values() const { return y_; }
+  /// The same as a matrix, unless it was of column slices, or is kept as base::bfloat16.
+  const matrix& values() const { return y_.values(); }
 
  private:
-  matrix y_;
+  algebra::kept_matrix<T, Device> y_;
   algebra::dense_operand<T, Device> dense_input_;
   std::optional<operand> last_;
   bool constant_ = false;

@@ -23,7 +23,7 @@ class linear final : public layer<T, Device> {
     if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);                // (n, in)
   }
   /// backward for H = max(Y, 0), giving the gradient of Y.
-  void backward_through_relu(const matrix& h, const matrix& dz, matrix& dy) {
+  void backward_through_relu(const algebra::operand<T, Device>& h, const matrix& dz, matrix& dy) {
     algebra::weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());
     algebra::gemm_relu_backward(dz, weight_.value(), h, dy);  // (n, in)
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "partita/base/function_reference.hpp"
@@ -130,12 +131,13 @@ class sequential final : public layer<T, Device> {
       const comm::span span(builder_.mesh().ledger(), name);
       const bool last = l + 1 == steps_.size();
       if (s.after != nullptr) {
-        if (last) copy(dz, gradient_of(s, *output_));
-        s.after->backward(last ? *output_ : *s.out, *s.gradient);
+        if (last) copy(dz, gradient_of(s, output_->row_blocking()));
+        s.after->backward(last ? algebra::operand<T, Device>(*output_) : s.out->read(), *s.gradient);
         d = &*s.gradient;
       }
-      matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
-      s.work->backward(l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out), *d, below);
+      const algebra::operand<T, Device> in = input_of(l);
+      matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], in.row_blocking());
+      s.work->backward(in, *d, below);
       done(s.first_parameter);
       d = below;
       if (!recomputes()) continue;
@@ -163,11 +165,15 @@ class sequential final : public layer<T, Device> {
     if (l == 0) return nullptr;
     if (recomputes() && !steps_[l - 1].out)
       throw error("hidden outputs that are computed again are there after an evaluation only");
-    return !steps_[l - 1].out ? nullptr : &*steps_[l - 1].out;
+    const step& before = steps_[l - 1];
+    if (!before.out || !before.out->is_rounded()) return !before.out ? nullptr : &before.out->values();
+    matrix& widened = gradient_of(before, before.out->read().row_blocking());
+    copy(before.out->read(), widened);
+    return &widened;
   }
   void forget() override {
     pass_.reset();
-    dropped_.reset();
+    dropped_ = {};
     for (step& s : steps_) release(s);
   }
 
@@ -175,8 +181,9 @@ class sequential final : public layer<T, Device> {
   struct step {
     std::unique_ptr<layer<T, Device>> work;
     std::unique_ptr<in_place_layer<T, Device>> after;
-    std::size_t first_parameter, end_parameter;  ///< the numbers of the layer's in the model
-    std::optional<matrix> out, gradient;         ///< Z of the step and d loss / d Z, allocated on demand
+    std::size_t first_parameter, end_parameter;          ///< the numbers of the layer's in the model
+    std::optional<algebra::kept_matrix<T, Device>> out;  ///< Z of the step, allocated on demand
+    mutable std::optional<matrix> gradient;  ///< d loss / d Z, likewise; before that, what a rounded Z was
   };
 
   void push(std::unique_ptr<layer<T, Device>> work) {
@@ -203,7 +210,7 @@ class sequential final : public layer<T, Device> {
     input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;
   }
   algebra::operand<T, Device> input_of(std::size_t l) const {
-    return l == 0 ? *input_ : algebra::operand<T, Device>(*steps_[l - 1].out);
+    return l == 0 ? *input_ : steps_[l - 1].out->read();
   }
   /// The output of a step from that of the one before.
   void compute(std::size_t l) {
@@ -212,23 +219,27 @@ class sequential final : public layer<T, Device> {
     const comm::span span(builder_.mesh().ledger(), name);
     const algebra::operand<T, Device> in = input_of(l);
     const bool last = l + 1 == steps_.size();
-    if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
-    matrix& out = last ? *output_ : *s.out;
+    if (!last && !s.out)
+      s.out.emplace(builder_.kept(s.work->output_rows(in.row_blocking()), s.work->width()));
+    const bool rounds = !last && s.out->is_rounded();
+    matrix* const wide = rounds ? &gradient_of(s, s.out->read().row_blocking()) : nullptr;
+    matrix& out = last ? *output_ : s.out->place(wide);
     const auto fusing = s.after == nullptr ? std::nullopt : s.after->fused_into(*pass_);
     const pass offered = fusing.value_or(pass_->alone());
     s.work->forward(in, out, offered);
-    if (s.after == nullptr) return;
     if (fusing && offered.fused)
       s.after->skip(*pass_);
-    else
+    else if (s.after != nullptr)
       s.after->forward(out, *pass_);
+    if (!last) s.out->keep(out);
+    if (rounds && recomputes()) s.gradient.reset();
   }
   /// Releases what forward has read for step l and backward does not read as it is.
   void release_behind(std::size_t l) {
     const stored_outputs stored(steps_.size());
     const std::size_t hidden = last_with_parameters();
     const auto keeps = [&](std::size_t k) { return pass_->training ? stored.has(k) : k + 1 == hidden; };
-    if (l == 0 && !(pass_->training && stored.has(0))) dropped_.reset();
+    if (l == 0 && !(pass_->training && stored.has(0))) dropped_ = {};
     if (l > 0 && !keeps(l - 1)) steps_[l - 1].out.reset();
     if (pass_->training ? !stored.has(l) : l != hidden) steps_[l].work->forget();
   }
@@ -249,9 +260,8 @@ class sequential final : public layer<T, Device> {
       if (steps_[l].first_parameter != steps_[l].end_parameter) return l;
     return steps_.size();
   }
-  matrix made(const step& s, const blocking& rows) const { return builder_.rows(rows, s.work->width()); }
-  matrix& gradient_of(step& s, const matrix& out) const {
-    if (!s.gradient) s.gradient.emplace(made(s, out.row_blocking()));
+  matrix& gradient_of(const step& s, const blocking& rows) const {
+    if (!s.gradient) s.gradient.emplace(builder_.rows(rows, s.work->width()));
     return *s.gradient;
   }
   algebra::operand<T, Device> dropped(const algebra::operand<T, Device>& h, const dropout_mask& mask) {
@@ -259,11 +269,13 @@ class sequential final : public layer<T, Device> {
     if (mask.probability == 0) return h;
     return h.visit([&](const auto& x) { return dropped_of(h, x, mask); });
   }
-  algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>&, const matrix& x,
-                                         const dropout_mask& mask) {
-    if (!dropped_) dropped_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
-    partita::dropout(x, *dropped_, mask);
-    return *dropped_;
+  template <class S>
+  algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>&,
+                                         const dense<S, vertex_rows, Device>& x, const dropout_mask& mask) {
+    auto& y = std::get<std::optional<dense<S, vertex_rows, Device>>>(dropped_);
+    if (!y) y.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
+    partita::dropout(x, *y, mask);
+    return *y;
   }
   algebra::operand<T, Device> dropped_of(const algebra::operand<T, Device>& h,
                                          const sparse_rows<T, Device>& x, const dropout_mask& mask) {
@@ -283,7 +295,7 @@ class sequential final : public layer<T, Device> {
   std::vector<step> steps_;
   std::optional<dropout> input_dropout_;
   dropout_mask input_mask_;
-  std::optional<matrix> dropped_;
+  std::tuple<std::optional<matrix>, std::optional<typename algebra::operand<T, Device>::rounded>> dropped_;
   std::optional<sparse_rows<T, Device>> sparse_dropped_;
   std::optional<algebra::column_slices<T, Device>> dropped_slices_;
   std::optional<algebra::operand<T, Device>> input_;

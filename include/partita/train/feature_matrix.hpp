@@ -46,7 +46,7 @@ dense<T, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io:
 enum class matrix_contents : std::uint8_t { filled, unread };
 
 /// The input of a model on the whole graph: the features of a dataset, dense or sparse as stored, or an
-/// embedding.
+/// embedding. Dense features are stored as training_options::storage says.
 template <class T, class Device>
 class feature_matrix {
  public:
@@ -57,7 +57,9 @@ class feature_matrix {
     const comm::phase_scope phase(m.ledger(), "distribute");
     const global_index width = input_width(data, options);
     const bool is_sparse = !learned_ && data.vertex_features.is_sparse();
-    if (contents == matrix_contents::unread && !is_sparse)
+    if (!is_sparse && !learned_ && options.storage == operand_format::bfloat16)
+      store(m, data, options, rows, contents);
+    else if (contents == matrix_contents::unread && !is_sparse)
       dense_.emplace(m, rows, blocking::even(width, m.shape(), nesting::cols));  // (n, f)
     else if (learned_)
       dense_.emplace(initial_embedding<T>(m, vertex_rows, rows, width, options.seed));
@@ -75,17 +77,33 @@ class feature_matrix {
 
   /// The model input; features are constant between epochs.
   algebra::operand<T, Device> input() const {
+    if constexpr (is_storable)
+      if (stored_) return {*stored_, true};
     return sparse_ ? algebra::operand<T, Device>(*sparse_, true, passes_)
                    : algebra::operand<T, Device>(*dense_, !learned_);
   }
   /// The embedding (n x w), or null for features.
   dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }
-  /// The features or the embedding, or null for sparse features.
+  /// The features or the embedding, or null for sparse features and for those stored as bfloat16.
   dense<T, vertex_rows, Device>* dense_rows() { return dense_ ? &*dense_ : nullptr; }
 
  private:
+  static constexpr bool is_storable = algebra::stored_as<base::bfloat16, T, Device>;
+
+  void store(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+             const blocking& rows, matrix_contents contents) {
+    if constexpr (!is_storable)
+      throw error("features are stored as bfloat16 for float, on the host");
+    else if (contents == matrix_contents::unread)
+      stored_.emplace(m, rows, blocking::even(data.features, m.shape(), nesting::cols));
+    else
+      stored_.emplace(graph::features_of<T, base::bfloat16>(m, data, options.raw_features, rows,
+                                                            graph::vertices_here(m, rows)));
+  }
+
   bool learned_;
   std::optional<dense<T, vertex_rows, Device>> dense_;
+  std::optional<dense<base::bfloat16, vertex_rows, Device>> stored_;
   std::optional<sparse_rows<T, Device>> sparse_;
   std::shared_ptr<typename algebra::operand<T, Device>::passes> passes_ =
       std::make_shared<typename algebra::operand<T, Device>::passes>();

@@ -163,6 +163,8 @@ inline constexpr field rows[] = {
      "learn W numbers for each vertex in place of the data's features"},
     {"products", group::products, at<&options::operands>, "f32|bf16", words_or_none, by_checkpoints_if_given,
      always, "bf16: operands of products with the graph are rounded to 2 bytes"},
+    {"storage", group::products, at<&options::storage>, "f32|bf16", words_or_none, by_checkpoints_if_given,
+     always, "bf16: so are dense features and activations, which are stored in 2 bytes"},
     {"exchange", group::products, at<&options::exchange>, "automatic|full|needed|cover", words_or_none,
      nowhere, always,
      "along row, in products with the graph: what moves less of the next two; whole blocks\n"

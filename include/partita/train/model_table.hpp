@@ -40,6 +40,8 @@ struct model_row {
   /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
   /// stages multiply with other products.
   bool rounds_operands() const { return on_stages; }
+  /// Whether its layers keep what backward reads by builder::kept.
+  bool stores_bfloat16() const { return on_stages && convolutions == 0; }
   bool is_on_blocks() const { return on_blocks.products > 0; }
   /// Convolutions, of a model that has so many unless the options say otherwise.
   int convolutions_of(const training_options& o) const { return o.layers > 0 ? o.layers : convolutions; }

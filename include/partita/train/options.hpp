@@ -153,6 +153,9 @@ struct training_options {
   algebra::row_encoding encoding = algebra::row_encoding::exact;
   /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
   operand_format operands = operand_format::own;
+  /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
+  /// coupled gcn, sage (mean) and gin on whole graphs; operands are then rounded, too.
+  operand_format storage = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::never;
   global_index bases = 0;            ///< rgcn: W_r are sums over so many bases; 0: each by itself
@@ -218,6 +221,7 @@ inline nn::model_options options_of_model(const training_options& options) {
                        .encoding = options.encoding,
                        .ranks_of_node = options.ranks_of_node},
           .operands = options.operands,
+          .storage = options.storage,
           .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients,
           .recompute = options.recompute};

@@ -134,9 +134,9 @@ void finish_rows(const device_queue<cuda_device>& q, local::input_view<T> sums,
   assign(q, y, mapped_with_index<finished_entry<T>, T>{{e, y}, sums}, sums);
 }
 
-/// As on_host::zip.
-template <class F, class T>
-void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local::input_view<T> b,
+/// As on_host::zip for X = T.
+template <class F, class T, class X>
+void zip(const device_queue<cuda_device>& q, F f, matrix_view<X> a, local::input_view<T> b,
          matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));

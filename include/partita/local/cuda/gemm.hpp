@@ -193,10 +193,10 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 
 }  // namespace gemm_detail
 
-/// As on_host::gemm; uses the queue's library if it has one.
-template <class T>
-void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha,
-          local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
+/// As on_host::gemm for X = T; uses the queue's library if it has one.
+template <class T, class X>
+void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha, matrix_view<X> a,
+          local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
 }
 
@@ -208,9 +208,10 @@ void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, 
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c, {}, drop});
 }
 
-/// As on_host::gemm_bias_gradient; uses the queue's library if it has one, for both at once if it can.
-template <class T>
-void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> dc,
+/// As on_host::gemm_bias_gradient for X = T; uses the queue's library if it has one, for both at once if it
+/// can.
+template <class T, class X>
+void gemm_bias_gradient(const device_queue<cuda_device>& q, matrix_view<X> a, local::input_view<T> dc,
                         matrix_view<T> db, local::scalar<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
   if (gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, with_sums)) return;
@@ -218,10 +219,10 @@ void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T>
   column_sums(q, dc, dbias);
 }
 
-/// As on_host::gemm_relu_backward; uses the queue's library if it has one.
-template <class T>
+/// As on_host::gemm_relu_backward for X = T; uses the queue's library if it has one.
+template <class T, class X>
 void gemm_relu_backward(const device_queue<cuda_device>& q, local::input_view<T> dc, local::input_view<T> b,
-                        local::input_view<T> a, matrix_view<T> dz) {
+                        matrix_view<X> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm_detail::product<T>("gemm_relu_backward", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
 }

@@ -118,10 +118,10 @@ inline void finish_rows(const device_queue<host>& q, local::input_view<T> sums,
   });
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may alias a or b. Throws shape_error if the shapes differ,
-/// and what f throws.
-template <class F, class T>
-inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local::input_view<T> b,
+/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may alias a or b. X: what a is stored as, T or
+/// base::bfloat16. Throws shape_error if the shapes differ, and what f throws.
+template <class F, class T, class X>
+inline void zip(const device_queue<host>& q, F f, matrix_view<X> a, local::input_view<T> b,
                 matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/gemm_backend.hpp"
 #include "partita/local/host/gemm_tiles.hpp"
@@ -16,30 +17,32 @@ namespace partita::on_host {
 
 /// c = alpha op(a) op(b) + beta c, where op transposes a (b) if ta (tb) is set; beta = 0 overwrites c, alpha
 /// = 0 does not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and must not alias a or b. Uses
-/// the queue's backend, if any. Throws shape_error if the shapes do not match.
-template <class T>
-inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha,
-                 local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
+/// the queue's backend, if any. X: what a is stored as, T or base::bfloat16, which is widened as it is read:
+/// with the bits of register tiles for the floats that these are, whatever the backend. Throws shape_error if
+/// the shapes do not match.
+template <class T, class X>
+inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha, matrix_view<X> a,
+                 local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   memory::refuse_reproducible(q, "gemm");
   const auto [m, n, k] = local::gemm_sizes("gemm", ta, tb, a, b, c);
   if (m == 0 || n == 0) return;
-  if (k == 0 || alpha == 0) {
-    elementwise_detail::assign(
+  if (k == 0 || alpha == 0)
+    return elementwise_detail::assign(
         q, c, [=](local_index i, local_index j) { return beta == 0 ? T{0} : beta * c(i, j); });
-  } else if (const auto multiply = gemm_of<T>(q)) {
-    multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
-             local::leading_size(b), beta, c.data, local::leading_size(c));
-  } else {
-    multiply_tiles<T>(q.threads(), {ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
-                                    local::leading_size(b), beta, c.data, local::leading_size(c)});
-  }
+  using stored = std::remove_const_t<X>;
+  if constexpr (std::is_same_v<stored, T>)
+    if (const auto multiply = gemm_of<T>(q))
+      return multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
+                      local::leading_size(b), beta, c.data, local::leading_size(c));
+  multiply_tiles<T, stored>(q.threads(), {ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
+                                          local::leading_size(b), beta, c.data, local::leading_size(c)});
 }
 
 /// c(i, j) = drop(act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j])), with act a ReLU if `relu` is set.
 /// bias has n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not
-/// alias a or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
-template <class T>
-inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
+/// alias a or b. As gemm, also in what is thrown. X: what a is stored as.
+template <class T, class X>
+inline void gemm_bias_relu(const device_queue<host>& q, matrix_view<X> a, local::input_view<T> b,
                            const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c,
                            const std::type_identity_t<local::block_dropout<T>>& drop = {}) {
   gemm(q, false, false, T{1}, a, b, beta, c);
@@ -50,10 +53,10 @@ inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, 
 }
 
 /// Gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is (m,
-/// n), db is (k, n) and must not alias a or dc, dbias has n elements. Uses the queue's backend, if any.
-/// Throws shape_error if the shapes do not match.
-template <class T>
-inline void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> dc,
+/// n), db is (k, n) and must not alias a or dc, dbias has n elements. As gemm, also in what is thrown. X:
+/// what a is stored as.
+template <class T, class X>
+inline void gemm_bias_gradient(const device_queue<host>& q, matrix_view<X> a, local::input_view<T> dc,
                                matrix_view<T> db, local::scalar<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
   column_sums(q, dc, dbias);
@@ -61,10 +64,10 @@ inline void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T>
 
 /// Gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, else 0. dc is
 /// (m, n), b is (k, n), a and dz are (m, k); dz must not alias dc or b. Uses the queue's backend, if any.
-/// Throws shape_error if the shapes do not match.
-template <class T>
+/// Throws shape_error if the shapes do not match. X: what a is stored as.
+template <class T, class X>
 inline void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
-                               local::input_view<T> a, matrix_view<T> dz) {
+                               matrix_view<X> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm(q, false, true, T{1}, dc, b, T{0}, dz);
   elementwise_detail::assign(q, dz,

@@ -12,13 +12,13 @@
 namespace partita::on_host {
 
 /// C = alpha op(A) op(B) + beta C (m x n = m x k times k x n) on row-major blocks, with the conventions of
-/// CBLAS; beta = 0 overwrites C.
-template <class T>
+/// CBLAS; beta = 0 overwrites C. X: what A is stored as, T or base::bfloat16.
+template <class T, class X = T>
 struct gemm_call {
   bool transpose_a, transpose_b;
   int m, n, k;
   T alpha;
-  const T* a;
+  const X* a;
   int lda;
   const T* b;
   int ldb;
@@ -63,16 +63,16 @@ struct gemm_call {
 namespace gemm_detail {
 
 /// Into how many pieces the sums are cut, if they have far more terms than C has rows and columns; else 1.
-template <class T>
-inline int pieces_of(const gemm_call<T>& p) {
+template <class T, class X>
+inline int pieces_of(const gemm_call<T, X>& p) {
   constexpr std::int64_t terms = 4096, most = 32, elements = 1 << 20;
   if (p.k / 16 < std::max(p.m, p.n)) return 1;
   return static_cast<int>(
       std::max<std::int64_t>(1, std::min({most, p.k / terms, elements / (std::int64_t{p.m} * p.n)})));
 }
 
-template <class T, class F>
-inline void sum_pieces(int threads, const gemm_call<T>& p, int pieces, const F& serial) {
+template <class T, class X, class F>
+inline void sum_pieces(int threads, const gemm_call<T, X>& p, int pieces, const F& serial) {
   const std::size_t size = static_cast<std::size_t>(p.m) * static_cast<std::size_t>(p.n);
   const auto sums = std::make_unique_for_overwrite<T[]>(size * static_cast<std::size_t>(pieces));
   const auto cut = [&](int piece) { return static_cast<int>(std::int64_t{p.k} * piece / pieces); };
@@ -94,8 +94,8 @@ inline void sum_pieces(int threads, const gemm_call<T>& p, int pieces, const F& 
 /// Computes a product on `threads` threads by calls of serial(gemm_call). Parts are rows of C, or columns
 /// where these are more, in multiples of 24 or 64; or pieces of long sums, whose number depends on the shape
 /// only and which are added in order. The sizes are not zero.
-template <class T, class F>
-inline void multiply_in_parts(int threads, const gemm_call<T>& p, const F& serial) {
+template <class T, class X, class F>
+inline void multiply_in_parts(int threads, const gemm_call<T, X>& p, const F& serial) {
   constexpr int rows = 24, cols = 64;
   if (const int pieces = gemm_detail::pieces_of(p); pieces > 1)
     return gemm_detail::sum_pieces(threads, p, pieces, serial);

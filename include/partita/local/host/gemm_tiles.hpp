@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "partita/local/host/gemm_parts.hpp"
 #include "partita/local/host/instructions.hpp"
@@ -13,24 +14,27 @@ namespace partita::on_host {
 namespace gemm_detail {
 
 /// to[p * width + j] = z(p, j) for p < depth, with zeros for j in [cols, width); `down` and `right` are the
-/// distances of z's rows and columns. Rows ahead are prefetched.
-template <int Bytes, class T>
-inline void pack(const T* z, std::ptrdiff_t down, std::ptrdiff_t right, int depth, int cols, int width,
+/// distances of z's rows and columns. Rows ahead are prefetched. X: T, or what is widened to it.
+template <int Bytes, class T, class X>
+inline void pack(const X* z, std::ptrdiff_t down, std::ptrdiff_t right, int depth, int cols, int width,
                  T* to) {
   using place = typename vector_of<T, Bytes>::place;
   constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
   constexpr int ahead = 12;
   const int whole = right == 1 ? cols / lanes * lanes : 0;
   for (int p = 0; p < depth; ++p) {
-    const T* const from = z + p * down;
-    const T* const later = z + std::min(p + ahead, depth - 1) * down;
+    const X* const from = z + p * down;
+    const X* const later = z + std::min(p + ahead, depth - 1) * down;
     for (int j = 0; j < whole; j += lanes) {
       __builtin_prefetch(later + j);
-      *reinterpret_cast<place*>(to + p * width + j) = *reinterpret_cast<const place*>(from + j);
+      if constexpr (std::is_same_v<X, T>)
+        *reinterpret_cast<place*>(to + p * width + j) = *reinterpret_cast<const place*>(from + j);
+      else
+        for (int lane = j; lane < j + lanes; ++lane) to[p * width + lane] = T{from[lane]};
     }
   }
   for (int j = whole; j < width; ++j)
-    for (int p = 0; p < depth; ++p) to[p * width + j] = j < cols ? z[p * down + j * right] : T{0};
+    for (int p = 0; p < depth; ++p) to[p * width + j] = j < cols ? T{z[p * down + j * right]} : T{0};
 }
 
 /// Rows of op(A): element (i, p) is at data[i * down + p * right].
@@ -91,14 +95,15 @@ struct tile {
 };
 
 /// Products on one thread, in a summation order that depends on the shape only. Panels of op(B) are packed;
-/// rows of op(A) are read where they are, or packed as well where they are columns of A.
+/// rows of op(A) are read where they are, or packed as well where they are columns of A, or no numbers of T.
 template <instruction_set I, class T>
 struct tiles {
   static constexpr int bytes = register_bytes(I), lanes = bytes / static_cast<int>(sizeof(T));
   static constexpr int most = I == instruction_set::avx512 ? 4 : 2, panel = most * lanes, cols = 2 * panel;
   static constexpr int rows = 24;
 
-  void operator()(const gemm_call<T>& p) const {
+  template <class X>
+  void operator()(const gemm_call<T, X>& p) const {
     alignas(64) T right[most_depth * cols], left[most_depth * rows];
     for (int k = 0; k < p.k; k += most_depth)
       for (int j = 0; j < p.n; j += cols) {
@@ -108,11 +113,14 @@ struct tiles {
                       std::min(panel, end - at), width_of(end - at), right + (at - j) * depth);
         for (int i = 0; i < p.m; i += rows) {
           const int count = std::min(rows, p.m - i);
-          left_rows<T> a{p.a + i * p.a_down() + k * p.a_right(), p.a_down(), p.a_right()};
-          if (p.transpose_a) {
-            pack<std::min(bytes, 32)>(a.data, a.right, a.down, depth, count, rows, left);
-            a = {left, 1, rows};
-          }
+          const X* const from = p.a + i * p.a_down() + k * p.a_right();
+          left_rows<T> a{left, 1, rows};
+          if (p.transpose_a)
+            pack<std::min(bytes, 32)>(from, p.a_right(), p.a_down(), depth, count, rows, left);
+          else if constexpr (std::is_same_v<X, T>)
+            a = {from, p.a_down(), 1};
+          else
+            a = widened(from, p.a_down(), count, depth, left);
           const T beta = k == 0 ? p.beta : T{1};
           for (int at = j; at < end; at += panel)
             multiply_rows<most>(
@@ -123,6 +131,13 @@ struct tiles {
   }
 
  private:
+  /// Rows of A, as T in `to`.
+  template <class X>
+  static left_rows<T> widened(const X* from, std::ptrdiff_t down, int count, int depth, T* to) {
+    for (int i = 0; i < count; ++i)
+      for (int p = 0; p < depth; ++p) to[i * depth + p] = T{from[i * down + p]};
+    return {to, depth, 1};
+  }
   /// Of a panel of so many columns, in whole vectors.
   static int width_of(int columns) { return std::min((columns + lanes - 1) / lanes, most) * lanes; }
 
@@ -143,11 +158,11 @@ struct tiles {
 }  // namespace gemm_detail
 
 /// A product on `threads` threads, by kernels in the instruction set that the machine has.
-template <class T>
-inline void multiply_tiles(int threads, const gemm_call<T>& p) {
+template <class T, class X>
+inline void multiply_tiles(int threads, const gemm_call<T, X>& p) {
   with_instructions([&](auto i) {
     constexpr instruction_set chosen = decltype(i)::value;
-    multiply_in_parts(threads, p, [](const gemm_call<T>& part) {
+    multiply_in_parts(threads, p, [](const gemm_call<T, X>& part) {
       run_with<chosen>(gemm_detail::tiles<chosen, T>(), part);
     });
   });

@@ -24,7 +24,7 @@ class gcn_conv final : public layer<T, Device> {
         bias_(names.bias.empty() ? nullptr : &here().filled(names.bias, {1, out})),
         product_(order_.aggregates_first ? here().product_of_input(a, in) : here().product(a, out)) {
     if (order_.aggregates_first)
-      aggregated_.emplace(here().rows(a.row_blocking(), in));
+      aggregated_.emplace(here().kept(a.row_blocking(), in));
     else
       transformed_.emplace(here().rows(a.col_blocking(), out));
     if (order_.aggregates_first && here().input() != layer_input::varying) return;

@@ -20,16 +20,18 @@ class gin_conv final : public layer<T, Device> {
       : layer<T, Device>(b),
         first_(sum, in, out, this->here(), {"Wa", "ba"}),
         second_(out, out, b, {"Wb", "bb"}),
-        inner_(b.rows(sum.row_blocking(), out)),
+        inner_(b.kept(sum.row_blocking(), out)),
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
-    first_.forward(h, inner_, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
-    second_.forward(inner_, z, p);                  // (n, out)
+    matrix& inner = inner_.place(&inner_gradient_);
+    first_.forward(h, inner, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
+    inner_.keep(inner);
+    second_.forward(inner_.read(), z, p);  // (n, out)
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n, out)
-    first_.backward(h, inner_gradient_, dh);                     // (n, in)
+    second_.backward_through_relu(inner_.read(), dz, inner_gradient_);  // (n, out)
+    first_.backward(h, inner_gradient_, dh);                            // (n, in)
   }
 
   global_index width() const override { return second_.width(); }
@@ -37,7 +39,8 @@ class gin_conv final : public layer<T, Device> {
  private:
   gcn_conv<T, Device> first_;
   linear<T, Device> second_;
-  matrix inner_, inner_gradient_;
+  algebra::kept_matrix<T, Device> inner_;
+  matrix inner_gradient_;
 };
 
 }  // namespace partita::nn
