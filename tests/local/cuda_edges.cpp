@@ -30,6 +30,9 @@ TEST_CASE_TEMPLATE("cuda edges: scores and maps", T, float, double) { scores_and
 TEST_CASE_TEMPLATE("cuda edges: products with coefficients of scores", T, float, double) {
   products_with_coefficients_of_scores<T, cuda_device>();
 }
+TEST_CASE_TEMPLATE("cuda attention: gradients without numbers of entries", T, float, double) {
+  attention_without_numbers_of_entries<T, cuda_device>();
+}
 TEST_CASE_TEMPLATE("cuda edges: the gradient of a softmax with row sums of its own", T, float, double) {
   for (const local_index heads : {0, 1, 3, 8, 33})
     for (const auto& [m, k] :

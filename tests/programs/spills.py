@@ -40,6 +40,8 @@ FIGURES = [
     ("SpMM, 128 columns of bf16", "fold_shares<row_product<float, 8, stored_values<float>, false, partita::base::bfloat16>", of_row_product(2), 12, 80),
     ("attention with dropout, 8 heads of 8 columns", "warp_product<4, 3, 4, score_weights<float, true>", lambda code: sass.nested(code, 16)[0] / 8, 20, 64),
     ("attention with dropout, a head of 48 columns", "warp_product<4, 0, -1, score_weights<float, true>", of_one_head, 12, 64),
+    ("gradients of attention's sources, 8 heads of 8 columns", "warp_product<4, 3, 4, bent_weights<float, true>", lambda code: sass.nested(code, 16)[0] / 4, 22, 72),
+    ("gradients of attention's sources, a head of 48 columns", "warp_product<4, 0, -1, bent_weights<float, true>", of_one_head, 13, 80),
 ]
 
 

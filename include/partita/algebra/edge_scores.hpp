@@ -115,7 +115,8 @@ class edge_coefficients {
       : scores_(&scores), e_(&e), transposed_(transposed), read_later_(read_later) {}
 
   edge_coefficient<T> operator()(std::size_t t, const local::csr_slice<T>& part) const {
-    edge_coefficient<T> f = scores_->coefficient(*e_, t, part, transposed_);
+    const interval heads{e_->first_head(), e_->first_head() + e_->heads()};
+    edge_coefficient<T> f = scores_->coefficient(e_->pattern(), heads, t, part, transposed_);
     f.read_later = read_later_;
     return f;
   }
@@ -270,9 +271,44 @@ class edge_scores {
     return rows(log_sums_.local(), {vertices.begin - range_.begin, vertices.end - range_.begin});
   }
 
+  /// Of the entries of a part of tile t, over the pattern or its transpose (rows are sources).
+  detail::edge_coefficient<T> coefficient(const sparse<T, dynamic_layout, Device>& pattern, interval heads,
+                                          std::size_t t, const local::csr_slice<T>& part,
+                                          bool transposed) const {
+    const global_index first_row = pattern.row_range().begin + part.first_row;
+    const interval of_rows{first_row, first_row + part.entries.rows}, of_columns = pattern.tile_columns(t);
+    const interval from = transposed ? of_rows : of_columns, to = transposed ? of_columns : of_rows;
+    const auto first_head = static_cast<local_index>(heads.begin),
+               head_count = static_cast<local_index>(heads.size());
+    const bool kept = own_rows_ && heads.begin >= here_.begin && heads.end <= here_.end;
+    const auto of_heads = [&](matrix_view<const T> all) {
+      if (shape_.averaged) return all;
+      return all.block(0, static_cast<local_index>(heads.begin - (kept ? here_.begin : 0)), all.rows,
+                       head_count);
+    };
+    const auto log_sums_of = [&] {
+      if (transposed)
+        return kept ? view_of(all_log_sums_here_, to.begin, to.size()) : rows(all_log_sums_.local(), to);
+      return kept ? view_of(log_sums_here_, to.begin - range_.begin, to.size()) : log_sums(to);
+    };
+    return {.source = of_heads(kept ? view_of(scores_here_, from.begin, from.size()) : sources(from)),
+            .target =
+                of_heads(kept ? view_of(scores_here_, everyone().size() + to.begin, to.size()) : targets(to)),
+            .log_sum = of_heads(log_sums_of()),
+            .first_source = from.begin,
+            .first_target = to.begin,
+            .first_head = first_head,
+            .heads = shape_.heads,
+            .columns = pattern.local()->columns_of(part),
+            .slope = slope(),
+            .keep = mask_.function<T>(),
+            .drops = mask_.probability > 0,
+            .averaged = shape_.averaged,
+            .transposed = transposed};
+  }
+
  private:
   using coefficients = detail::edge_coefficients<T, Device, edge_scores>;
-  friend coefficients;
 
   /// Whether log_sums_ are not yet those of all vertices, in memory that passes go through.
   static bool gathers(const sparse<T, dynamic_layout, Device>& a) {
@@ -322,41 +358,6 @@ class edge_scores {
   matrix_view<const T> scalars(interval vertices, local_index first) const {
     const matrix_view<const T> of = rows(scores_.local(), vertices);
     return of.block(0, first, of.rows, shape_.heads);
-  }
-  static interval rows_of_part(const edges& e, const local::csr_slice<T>& part) {
-    const global_index first = e.pattern().row_range().begin + part.first_row;
-    return {first, first + part.entries.rows};
-  }
-  detail::edge_coefficient<T> coefficient(const edges& e, std::size_t t, const local::csr_slice<T>& part,
-                                          bool transposed) const {
-    const interval of_rows = rows_of_part(e, part), of_columns = e.pattern().tile_columns(t);
-    const interval from = transposed ? of_rows : of_columns, to = transposed ? of_columns : of_rows;
-    const interval heads{e.first_head(), e.first_head() + e.heads()};
-    const bool kept = own_rows_ && heads.begin >= here_.begin && heads.end <= here_.end;
-    const auto of_heads = [&](matrix_view<const T> all) {
-      if (shape_.averaged) return all;
-      return all.block(0, static_cast<local_index>(heads.begin - (kept ? here_.begin : 0)), all.rows,
-                       e.heads());
-    };
-    const auto log_sums_of = [&] {
-      if (transposed)
-        return kept ? view_of(all_log_sums_here_, to.begin, to.size()) : rows(all_log_sums_.local(), to);
-      return kept ? view_of(log_sums_here_, to.begin - range_.begin, to.size()) : log_sums(to);
-    };
-    return {.source = of_heads(kept ? view_of(scores_here_, from.begin, from.size()) : sources(from)),
-            .target =
-                of_heads(kept ? view_of(scores_here_, everyone().size() + to.begin, to.size()) : targets(to)),
-            .log_sum = of_heads(log_sums_of()),
-            .first_source = from.begin,
-            .first_target = to.begin,
-            .first_head = e.first_head(),
-            .heads = shape_.heads,
-            .columns = e.pattern().local()->columns_of(part),
-            .slope = slope(),
-            .keep = mask_.function<T>(),
-            .drops = mask_.probability > 0,
-            .averaged = shape_.averaged,
-            .transposed = transposed};
   }
 
   score_shape shape_;

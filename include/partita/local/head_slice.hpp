@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
 
 namespace partita::local {
 
@@ -17,6 +18,15 @@ struct head_slice {
 
   /// Head of a local column.
   constexpr local_index head_of(local_index col) const { return (first_col + col) / head_width; }
+};
+
+/// Sums over the entries of each row that an attention keeps for its gradients, with w its coefficients after
+/// dropout, alpha before it, and leaky' the slope at their scores.
+template <class T>
+struct attention_sums {
+  matrix_view<T> y;      ///< sum of w x, as the product (rows x f, perhaps with columns behind)
+  matrix_view<T> bent;   ///< sum of w leaky' x (likewise)
+  matrix_view<T> terms;  ///< sum of alpha leaky' (rows x heads)
 };
 
 /// The heads, of `width` columns each, that the given columns overlap.

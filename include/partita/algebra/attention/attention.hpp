@@ -7,6 +7,7 @@
 
 #include "partita/algebra/attention/owners.hpp"
 #include "partita/algebra/attention/tiled.hpp"
+#include "partita/algebra/attention/whole.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
 
 namespace partita::algebra {
@@ -66,6 +67,10 @@ std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dyn
   if (const auto* const verbs = reproducible_verbs_of<T>(a.mesh()))
     return verbs->make_attention(a, shape.scores(), shape.width, shape.hops);
   const transfer::in_edges<T, Device> rows(a);
+  if constexpr (has_whole_attention<T, Device>)
+    if ((asked == coefficient_gradient::automatic || asked == coefficient_gradient::rows) &&
+        whole_attention<T, Device>::serves(a, shape))
+      return std::make_unique<whole_attention<T, Device>>(a, rows, shape);
   const attention_form form = choose_attention_form(a, rows, shape, options, asked);
   if (form.owners)
     return std::make_unique<owners_attention<T, Device>>(a, rows, shape, options, form.gradient);
@@ -99,7 +104,7 @@ class attention {
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
     way_->forward(x, scores, y, mask);
   }
-  /// dx and the gradient of the scalars, from dy and the x of the last forward.
+  /// dx and the gradient of the scalars, from dy and the x of the last forward; once after each.
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
     way_->backward(x, dy, dx, dscores);
   }

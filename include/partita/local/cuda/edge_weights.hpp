@@ -52,7 +52,7 @@ struct nothing_of_entry {};
 /// Weights of any function f(row, e, h).
 template <class F>
 struct function_weights {
-  static constexpr bool in_many_registers = true;
+  static constexpr bool in_many_registers = true, bent = false, transposed = false;
 
   F f;
 
@@ -68,7 +68,7 @@ struct function_weights {
 /// Stored weights: those of entry e start at values + heads * e, or heads * order[e] if `order` is not null.
 template <class T>
 struct stored_weights {
-  static constexpr bool in_many_registers = false;
+  static constexpr bool in_many_registers = false, bent = false, transposed = false;
 
   const T* values;
   const local_index* order;
@@ -94,7 +94,7 @@ concept coefficients_of_scores = requires(const F f) {
 /// Rows are targets v, which have their terms in registers, or sources u if transposed.
 template <class T, bool Transposed>
 struct score_weights {
-  static constexpr bool in_many_registers = false;
+  static constexpr bool in_many_registers = false, bent = false, transposed = Transposed;
 
   struct in_row_type {
     const T* of_columns;  ///< the head's, in row 0
@@ -154,17 +154,97 @@ struct score_weights {
     T log_sum = of_row.log_sum;
     if constexpr (Transposed) log_sum = *at_row(log_sums.data + h, column, log_sums.stride);
     const T alpha = exponential((score > T(0) ? score : slope * score) - log_sum);
+    return after_dropout(of_row, of_entry, alpha, [&] { return times(column, heads); });
+  }
+
+ protected:
+  /// `of_column()`: what the position of the entry's source adds to that of the row, if rows are targets.
+  template <class F>
+  __device__ T after_dropout(const in_row_type& of_row, const of_entry_type& of_entry, T alpha,
+                             const F& of_column) const {
     if (!drops) return alpha;
     std::uint64_t random;
     if constexpr (Transposed)
       random = base::mixed_bits(of_entry ^ of_row.position);
     else
-      random = base::mixed_bits(of_row.word ^ (of_row.position + times(column, heads)));
+      random = base::mixed_bits(of_row.word ^ (of_row.position + of_column()));
     return random < limit ? T(0) : alpha * keep.scale;
   }
 
  private:
   __device__ std::uint64_t word_of(local_index target) const { return keep.row(first_target + target).word; }
+};
+
+/// What targets have for gradients, four numbers for each head: score, log_sum and row dot.
+inline constexpr int numbers_of_target = 4;
+
+/// The coefficients of score_weights, these times leaky' of their scores, and a term of a sum over the row:
+/// the coefficient before dropout times leaky', and times the row dot of the target if rows are sources.
+/// Vertices may have other numbers for dropout.
+template <class T, bool Transposed>
+struct bent_weights : score_weights<T, Transposed> {
+  using scores = score_weights<T, Transposed>;
+  using typename scores::in_row_type;
+  using typename scores::of_entry_type;
+  static constexpr bool in_many_registers = true, bent = true;
+
+  struct weight {
+    T plain, bent, term;
+  };
+
+  const T* of_targets;  ///< the numbers of all targets, if rows are sources
+  std::int32_t stride;  ///< between those of two, in bytes
+
+  template <class F>
+  bent_weights(const F& f, const local_index* of_x, const T* numbers)
+      : scores(f, of_x),
+        of_targets(numbers),
+        stride(numbers_of_target * f.source.cols * static_cast<std::int32_t>(sizeof(T))) {}
+
+  __device__ in_row_type in_row(local_index row, local_index h) const {
+    in_row_type mine = scores::in_row(row, h);
+    if constexpr (Transposed) {
+      mine.of_columns = computed(of_targets + numbers_of_target * h);
+      mine.position += moved(row);
+    }
+    return mine;
+  }
+  __device__ weight at(const in_row_type& of_row, const of_entry_type& of_entry, local_index, local_index,
+                       local_index column, local_index h) const {
+    T of_column, log_sum = of_row.log_sum, dot = T(1);
+    if constexpr (Transposed) {
+      const auto numbers = numbers_of(at_row(of_row.of_columns, column, stride));
+      of_column = numbers.at[0], log_sum = numbers.at[1], dot = numbers.at[2];
+    } else {
+      of_column = __ldg(at_row(of_row.of_columns, column, this->of_columns.stride));
+    }
+    const T score = of_row.score + of_column, leaky = score > T(0) ? T(1) : this->slope;
+    const T alpha = exponential(leaky * score - log_sum);
+    const T kept = this->after_dropout(of_row, of_entry, alpha,
+                                       [&] { return times(column, this->heads) + moved(column); });
+    return {kept, kept * leaky, alpha * leaky * dot};
+  }
+
+ private:
+  struct numbers {
+    T at[numbers_of_target];
+  };
+  /// By loads of 16 bytes.
+  static __device__ numbers numbers_of(const T* from) {
+    constexpr int width = widest<T>;
+    numbers all;
+    for (int k = 0; k < numbers_of_target; k += width) {
+      const auto some = load<width>(from + k);
+      for (int c = 0; c < width; ++c) all.at[k + c] = some.at[c];
+    }
+    return all;
+  }
+  /// How far names of sources move their positions.
+  __device__ std::int64_t moved(local_index source) const {
+    if (this->keep.vertices == nullptr) return 0;
+    const global_index number = this->first_source + source;
+    return (this->keep.vertices[number] - number) * this->heads;
+  }
 };
 
 }  // namespace partita::on_cuda

@@ -7,6 +7,7 @@
 /// throw device_error.
 
 #include "partita/local/cuda/aggregate.hpp"
+#include "partita/local/cuda/attention.hpp"
 #include "partita/local/cuda/edge_products.hpp"
 #include "partita/local/cuda/edges.hpp"
 #include "partita/local/cuda/elementwise.hpp"
