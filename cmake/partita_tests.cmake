@@ -168,6 +168,7 @@ function(partita_add_tests_of_instructions)
   foreach(path IN LISTS ARGN)
     partita_name_test(name ${path})
     target_compile_options(${name} PRIVATE -march=x86-64)
+    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # those are for the machine's usual instructions
     partita_test_environment(environment)
     foreach(set IN LISTS sets)
       add_test(NAME ${name}_${set} COMMAND ${name})
