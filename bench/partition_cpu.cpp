@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "partita/compiled/algebra.hpp"
 #include "partita/memory/host.hpp"
 #include "support/partition_cases.hpp"
 #ifdef PARTITA_WITH_BLAS

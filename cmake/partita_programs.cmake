@@ -36,7 +36,7 @@ endfunction()
 # nlohmann_json.
 function(partita_add_golden_cases)
   if(nlohmann_json_FOUND AND NOT TARGET golden_cases)
-    add_library(golden_cases OBJECT ${PROJECT_SOURCE_DIR}/examples/golden/case.cpp)
+    add_library(golden_cases OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/examples/golden/case.cpp)
     target_link_libraries(golden_cases PRIVATE nlohmann_json::nlohmann_json)
     partita_use(golden_cases)
   endif()
