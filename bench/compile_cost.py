@@ -9,7 +9,7 @@ By default, programs of examples/ and examples/downstream/. A program that uses 
 header, so that everything is instantiated in the program. Reports the minimum of N runs. With a goal, the exit code is 1 if a
 compiler exceeds it.
 
---lines: the lines of this library that each header of docs/verbs.md includes, its own among them; compiles nothing."""
+--lines: the lines of this library that each header of docs/verbs*.md includes, its own among them; compiles nothing."""
 import argparse
 import os
 import pathlib
@@ -54,7 +54,7 @@ def included(header, found):
 
 def print_lines():
     """A table with a row for each folder: its headers by what they include, the largest first."""
-    named = set(re.findall(r"\b(?:partita/)?(\w+/\w+(?:/\w+)?\.hpp)", (ROOT / "docs/verbs.md").read_text()))
+    named = set(re.findall(r"\b(?:partita/)?(\w+/\w+(?:/\w+)?\.hpp)", "".join(page.read_text() for page in (ROOT / "docs").glob("verbs*.md"))))
     headers = ["partita.hpp", *(name for name in named if (ROOT / "include/partita" / name).exists())]
     rows = {}
     for header in headers:

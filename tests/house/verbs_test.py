@@ -9,9 +9,9 @@ from verbs import complaints
 # A page about a header with `spmm` and `norm`, and what must be said of it.
 CASES = [
     ("| `spmm(a, x)`, `norm` | `algebra/one.hpp` |", []),
-    ("| `spmm(a, x)` | `algebra/one.hpp` |", ["norm is not in the page"]),
-    ("`spmm`, and the norm", ["norm is not in the page"]),
-    ("`spmm_plan`, `norm`", ["spmm is not in the page"]),
+    ("| `spmm(a, x)` | `algebra/one.hpp` |", ["norm is on no page"]),
+    ("`spmm`, and the norm", ["norm is on no page"]),
+    ("`spmm_plan`, `norm`", ["spmm is on no page"]),
     ("`spmm`, `norm`, `algebra/two.hpp`", ["algebra/two.hpp, which is not there"]),
 ]
 
