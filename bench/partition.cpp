@@ -34,7 +34,7 @@ bench::command command_of(int argc, char** argv) {
   bench::add_number(app, "--ranks", c.ranks, 1, 64, "ranks that are threads");
   bench::add_number(app, "--scale", c.scale, 4, 24, "the made graphs have 2^N vertices");
   app.add_option(
-         "--matrix", c.matrix,
+         "--graph,--matrix", c.matrix,
          "a square matrix or a graph of your own in place of them, in any\nformat that convert reads; an "
          "edge u -> v is the entry (u, v)")
       ->option_text("FILE");
