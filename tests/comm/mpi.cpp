@@ -13,6 +13,20 @@ TEST_CASE("mpi, checked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD
 
 TEST_CASE("mpi, unchecked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})); }
 
+TEST_CASE("mpi, another library than the one that this was compiled for is refused") {
+  using partita::mpi::detail::require_library;
+  require_library("Open MPI v4.", "Open MPI v4.1.4, package: Debian OpenMPI");
+  require_library("MPICH", "MPICH Version:      4.0.2\nMPICH Release date: ...");
+  require_library("MPICH", "Intel(R) MPI Library 2021.9 for Linux* OS");
+  require_library("", "another one");
+  CHECK_THROWS_WITH_AS(require_library("Open MPI v4.", "Open MPI v5.0.3, package: ..."),
+                       "this program was compiled for Open MPI v4.x, and the MPI that was loaded is Open MPI "
+                       "v5.0.3; start it with the libraries of the former",
+                       partita::communication_error);
+  CHECK_THROWS_AS(require_library("Open MPI v4.", "MPICH Version: 4.0.2"), partita::communication_error);
+  CHECK_THROWS_AS(require_library("MPICH", "Open MPI v4.1.4"), partita::communication_error);
+}
+
 TEST_CASE("mpi, native collectives") {
   using partita::mpi::collectives;
   laws::on_the_host(

@@ -6,6 +6,7 @@
 #include "partita/local/blas/gemm.hpp"
 #include "partita/local/kernels.hpp"
 #include "reference/gemm.hpp"
+#include "support/sanitized.hpp"
 
 using partita::local_index, partita::matrix_view;
 
@@ -65,6 +66,27 @@ TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
           INFO("m ", m, ", n ", n, ", k ", k);
           CHECK(worst == 0);
         }
+}
+
+/// A dot product as a library with such integers has it.
+template <class Int>
+double dot(Int n, const double* x, Int, const double* y, Int) {
+  return n > 0 ? static_cast<double>(n) * *x * *y : 0;
+}
+
+TEST_CASE("a BLAS with integers of another width is refused") {
+  using partita::blas::integer_bits, partita::blas::require_integers;
+  CHECK(integer_bits(&cblas_ddot) == 32);
+  if (test_support::sanitized) return;  // which sees a call by another type than the function's
+  CHECK(integer_bits(&dot<std::int32_t>) == 32);
+  CHECK(integer_bits(&dot<std::int64_t>) == 64);
+  require_integers(&dot<std::int64_t>);
+  const auto other = reinterpret_cast<double (*)(int, const double*, int, const double*, int)>(
+      reinterpret_cast<void (*)()>(&dot<std::int64_t>));
+  CHECK_THROWS_WITH_AS(require_integers(other),
+                       "this program was compiled for a BLAS with integers of 32 bits, and the one that was "
+                       "loaded has 64; load the other one, in Debian by update-alternatives",
+                       partita::error);
 }
 
 #ifdef OPENBLAS_VERSION

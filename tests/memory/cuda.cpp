@@ -20,6 +20,12 @@ using test_support::download, test_support::expect_error, test_support::fill, te
 
 bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 256 == 0; }
 
+TEST_CASE("a runtime of another major version is refused") {
+  partita::on_cuda::require_runtime();
+  partita::on_cuda::require_runtime(CUDART_VERSION + 10);
+  CHECK_THROWS_AS(partita::on_cuda::require_runtime(CUDART_VERSION + 1000), partita::device_error);
+}
+
 TEST_CASE("a budget bounds what is live on a queue") {
   const device_queue<cuda_device> q;
   q.limit_memory(64);

@@ -4,12 +4,48 @@
 
 #include <concepts>
 #include <numeric>
+#include <string_view>
 
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/mpi_end.hpp"
 #include "partita/comm/mpi_transport.hpp"
 
 namespace partita::mpi {
+
+namespace detail {
+
+/// How MPI_Get_library_version begins for the mpi.h that this was compiled with; empty for others than Open
+/// MPI and MPICH.
+inline std::string compiled_library() {
+#if defined(OPEN_MPI)
+  return "Open MPI v" + std::to_string(OMPI_MAJOR_VERSION) + ".";
+#elif defined(MPICH_VERSION)
+  return "MPICH";
+#else
+  return {};
+#endif
+}
+
+/// Throws communication_error unless the library that was loaded, as MPI_Get_library_version names it, has
+/// the types and constants of the `compiled` one. Libraries that descend from MPICH have those of MPICH.
+inline void require_library(std::string_view compiled, std::string_view loaded) {
+  const bool of_open_mpi = compiled.starts_with("Open MPI");
+  if (compiled.empty() || (of_open_mpi ? loaded.starts_with(compiled) : !loaded.starts_with("Open MPI")))
+    return;
+  base::throw_error<communication_error>({"this program was compiled for ", compiled, of_open_mpi ? "x" : "",
+                                          ", and the MPI that was loaded is ",
+                                          loaded.substr(0, loaded.find_first_of(",\n")),
+                                          "; start it with the libraries of the former"});
+}
+
+inline void require_library() {
+  char loaded[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(loaded, &length), "MPI_Get_library_version");
+  require_library(compiled_library(), {loaded, static_cast<std::size_t>(length)});
+}
+
+}  // namespace detail
 
 /// A communicator over all ranks of `comm`. Collective over `comm`. Works on duplicates of it, one of which
 /// is freed in MPI_Finalize. MPI must be initialized; run() does that.
@@ -21,11 +57,12 @@ namespace partita::mpi {
 /// stderr and calls MPI_Abort. What happens after an exception escapes main, or after a signal, is up to the
 /// MPI implementation: most launchers kill the job; otherwise the other ranks fail at their time limit. Not
 /// bounded: this call, until every rank of `comm` has called it, and MPI_Finalize, until every rank has
-/// called it or failed.
+/// called it or failed. Throws communication_error if MPI is not the one that this was compiled for.
 inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   int initialized = 0;
   detail::check(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized == 0) throw communication_error("MPI is not initialized: see partita::mpi::run");
+  detail::require_library();
   if (o.device_pointers && o.collectives == collectives::native)
     throw communication_error("native collectives of MPI are for host memory, not for device pointers");
   const auto shared = std::make_shared<detail::job>(comm, o);

@@ -66,6 +66,7 @@ class cuda_stream {
   /// Throws device_error if the device does not exist.
   explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
       : device_(device), meter_(std::make_shared<memory::memory_meter>()) {
+    on_cuda::require_runtime();
     const on_cuda::device_guard guard(device);
     int least = 0, greatest = 0;
     on_cuda::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
@@ -79,6 +80,7 @@ class cuda_stream {
   /// and release is missing.
   cuda_stream(int device, foreign_stream theirs)
       : device_(device), stream_(theirs.stream), meter_(std::make_shared<memory::memory_meter>()) {
+    on_cuda::require_runtime();
     const on_cuda::device_guard guard(device);
     int its_device = device;
     on_cuda::check_cuda(cudaStreamGetDevice(stream_, &its_device), "cudaStreamGetDevice");

@@ -4,6 +4,8 @@
 /// blas_gemm())`.
 
 #include <cblas.h>
+#include <cstdint>
+#include <limits>
 #include <mutex>
 
 #include "partita/local/host/gemm_backend.hpp"
@@ -55,6 +57,26 @@ struct one_thread {
 
 #endif
 
+/// The bits of the integers of a library with this dot product: it is asked for one of as many numbers as are
+/// 1 in 32 bits and negative, so none, in 64.
+template <class Int>
+int integer_bits(double (*dot)(Int, const double*, Int, const double*, Int)) {
+  using of_64_bits = double (*)(std::int64_t, const double*, std::int64_t, const double*, std::int64_t);
+  const double one = 1;
+  const auto whole = reinterpret_cast<of_64_bits>(reinterpret_cast<void (*)()>(dot));
+  return whole(std::numeric_limits<std::int64_t>::min() + 1, &one, 1, &one, 1) == 0 ? 64 : 32;
+}
+
+/// Throws error unless a library's integers are those of the cblas.h that this was compiled with.
+template <class Int>
+void require_integers(double (*dot)(Int, const double*, Int, const double*, Int)) {
+  const int loaded = integer_bits(dot), compiled = 8 * static_cast<int>(sizeof(Int));
+  if (loaded != compiled)
+    base::throw_error<error>({"this program was compiled for a BLAS with integers of ", compiled,
+                              " bits, and the one that was loaded has ", loaded,
+                              "; load the other one, in Debian by update-alternatives"});
+}
+
 template <class T>
 void call(const on_host::gemm_call<T>& p) {
   const CBLAS_TRANSPOSE ta = p.transpose_a ? CblasTrans : CblasNoTrans,
@@ -79,8 +101,12 @@ void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int
 
 }  // namespace blas
 
-/// GEMM of the linked CBLAS, on the queue's number of threads.
-inline on_host::gemm_backend blas_gemm() { return {blas::multiply<float>, blas::multiply<double>}; }
+/// GEMM of the linked CBLAS, on the queue's number of threads. Throws error if its integers are of another
+/// width than those of the header that this was compiled with.
+inline on_host::gemm_backend blas_gemm() {
+  blas::require_integers(&cblas_ddot);
+  return {blas::multiply<float>, blas::multiply<double>};
+}
 
 namespace blas {
 
