@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Writes an R-MAT graph with random features, labels and a split as a data directory: rmat_data DIR.
+/// Writes an R-MAT graph with random features, labels and a split as a data directory: rmat_data DIR, of
+/// 2^scale vertices or with the counts of a public graph.
 
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "partita/io/edge.hpp"
 #include "partita/io/npy.hpp"
@@ -14,52 +17,122 @@ using namespace partita;
 
 namespace {
 
-/// Both directions of each edge, once each and in random order, without loops.
-std::vector<io::edge> symmetric_edges(int scale) {
-  std::vector<global_index> packed;
-  for (const auto& e : bench::rmat(scale).share(0, 1))
-    if (e.row != e.col) packed.insert(packed.end(), {e.row << 32 | e.col, e.col << 32 | e.row});
-  std::ranges::sort(packed);
-  const auto again = std::ranges::unique(packed);
-  packed.erase(again.begin(), again.end());
-  base::shuffle(packed, random_key{.seed = 4}.word());
+/// The counts of a public graph, as its both directions of an edge are counted.
+struct graph_shape {
+  std::string_view name;
+  global_index vertices, edges, features, classes, training;  ///< edges: pairs of vertices
+};
+
+// ogbn-products: Hu et al. (NeurIPS 2020), table 2 and its split. IGB-medium: Khatua et al. (KDD 2023); an
+// eighth of its vertices and edges.
+constexpr graph_shape shapes[] = {{"products", 2'449'029, 61'859'140, 100, 47, 196'615},
+                                  {"igb_medium_eighth", 1'250'000, 7'504'856, 1024, 19, 750'000}};
+
+/// Both directions of each pair u << 32 | v, in random order.
+std::vector<io::edge> both_directions(std::vector<global_index> pairs) {
+  base::shuffle(pairs, random_key{.seed = 4}.word());
   std::vector<io::edge> edges;
-  edges.reserve(packed.size());
-  for (const global_index e : packed) edges.push_back({e >> 32, e & 0xffffffff});
+  edges.reserve(2 * pairs.size());
+  const std::uint64_t word = random_key{.seed = 6}.word();
+  for (const global_index pair : pairs) {
+    const io::edge e{pair >> 32, pair & 0xffffffff}, back{e.target, e.source};
+    const bool first = base::random_bits(word, pair, 0) % 2 == 0;
+    edges.insert(edges.end(), {first ? e : back, first ? back : e});
+  }
   return edges;
+}
+
+void keep_distinct(std::vector<global_index>& pairs) {
+  std::ranges::sort(pairs);
+  const auto again = std::ranges::unique(pairs);
+  pairs.erase(again.begin(), again.end());
+}
+
+/// The pairs of an R-MAT graph of 2^scale vertices and 16 draws for each.
+std::vector<global_index> pairs_of(int scale) {
+  std::vector<global_index> pairs;
+  for (const auto& e : bench::rmat(scale).share(0, 1))
+    if (e.row != e.col) pairs.push_back(std::min(e.row, e.col) << 32 | std::max(e.row, e.col));
+  keep_distinct(pairs);
+  return pairs;
+}
+
+/// As many pairs as a shape has, drawn as R-MAT draws them on the next power of two, whose vertices are
+/// scaled down.
+std::vector<global_index> pairs_of(const graph_shape& s) {
+  const int scale = std::bit_width(static_cast<std::uint64_t>(s.vertices - 1));
+  std::vector<global_index> pairs;
+  for (std::uint64_t round = 1; static_cast<global_index>(pairs.size()) < s.edges; ++round) {
+    const global_index missing = s.edges - static_cast<global_index>(pairs.size());
+    const global_index draws = missing + missing / 4 + 1, parts = (draws >> scale) + 1;
+    for (global_index part = 0; part < parts; ++part)
+      for (const auto& e :
+           bench::rmat(scale, 1, round << 20 | static_cast<std::uint64_t>(part)).share(0, 1)) {
+        const global_index u = e.row * s.vertices >> scale, v = e.col * s.vertices >> scale;
+        if (u != v) pairs.push_back(std::min(u, v) << 32 | std::max(u, v));
+      }
+    keep_distinct(pairs);
+  }
+  base::shuffle(pairs, random_key{.seed = 5}.word());
+  pairs.resize(static_cast<std::size_t>(s.edges));
+  return pairs;
+}
+
+void write_rows(const std::filesystem::path& folder, const graph_shape& s) {
+  const global_index n = s.vertices;
+  std::vector<float> x;
+  x.reserve(static_cast<std::size_t>(n * s.features));
+  std::vector<std::int64_t> labels;
+  std::vector<std::uint8_t> split;
+  for (global_index v = 0; v < n; ++v) {
+    for (global_index j = 0; j < s.features; ++j)
+      x.push_back(static_cast<float>(base::random_uniform(2, v, j)));
+    labels.push_back(
+        static_cast<std::int64_t>(base::random_bits(3, v, 0) % static_cast<std::uint64_t>(s.classes)));
+    if (s.training == 0)
+      split.push_back(static_cast<std::uint8_t>(1 + v % 3));
+    else  // 1 for `training` vertices, the others in turn for validation and test
+      split.push_back(v * s.training / n != (v + 1) * s.training / n ? 1
+                                                                     : static_cast<std::uint8_t>(2 + v % 2));
+  }
+  io::write_npy(folder / "features.npy", {n, s.features}, x);
+  io::write_npy(folder / "labels.npy", {n}, labels);
+  io::write_npy(folder / "split.npy", {n}, split);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   std::filesystem::path folder;
+  std::string name;
   int scale = 20;
-  global_index features = 64;
-  CLI::App app("An R-MAT graph of 2^scale vertices, 16 edges each, as a data directory");
+  global_index features = 64, down = 1;
+  CLI::App app(
+      "An R-MAT graph as a data directory: of 2^scale vertices, or with the counts of a public graph");
   app.add_option("folder", folder, "is made if it is not there")->required();
-  app.add_option("--scale", scale)->capture_default_str()->check(CLI::Range(4, 28));
+  app.add_option("--scale", scale, "2^scale vertices, 16 edges each")
+      ->capture_default_str()
+      ->check(CLI::Range(4, 28));
   app.add_option("--features", features)->capture_default_str()->check(CLI::PositiveNumber);
+  auto* const shape = app.add_option("--shape", name, "products or igb_medium_eighth, in place of --scale")
+                          ->check(CLI::IsMember({"products", "igb_medium_eighth"}));
+  app.add_option("--scale-down", down, "of a shape: so many times fewer vertices and edges")
+      ->needs(shape)
+      ->check(CLI::Range(1, 1 << 12));
   CLI11_PARSE(app, argc, argv);
 
+  graph_shape s{"", global_index{1} << scale, 0, features, 16, 0};
+  if (*shape) s = *std::ranges::find(shapes, name, &graph_shape::name);
+  s.vertices /= down;
+  s.edges /= down;
+  s.training /= down;
   std::filesystem::create_directories(folder);
-  const std::vector<io::edge> edges = symmetric_edges(scale);
+  const std::vector<io::edge> edges = both_directions(*shape ? pairs_of(s) : pairs_of(scale));
   io::write_npy(folder / "edges.npy", {static_cast<global_index>(edges.size()), 2},
                 std::span(&edges.data()->source, 2 * edges.size()));
-  const auto n = global_index{1} << scale;
-  std::vector<float> x;
-  std::vector<std::int64_t> labels;
-  std::vector<std::uint8_t> split;
-  for (global_index v = 0; v < n; ++v) {
-    for (global_index j = 0; j < features; ++j)
-      x.push_back(static_cast<float>(base::random_uniform(2, v, j)));
-    labels.push_back(static_cast<std::int64_t>(base::random_bits(3, v, 0) % 16));
-    split.push_back(static_cast<std::uint8_t>(1 + v % 3));
-  }
-  io::write_npy(folder / "features.npy", {n, features}, x);
-  io::write_npy(folder / "labels.npy", {n}, labels);
-  io::write_npy(folder / "split.npy", {n}, split);
-  std::printf("%s: %lld vertices, %zu edges, %lld features\n", folder.c_str(), static_cast<long long>(n),
-              edges.size(), static_cast<long long>(features));
+  write_rows(folder, s);
+  std::printf("%s: %lld vertices, %zu edges, %lld features\n", folder.c_str(),
+              static_cast<long long>(s.vertices), edges.size(), static_cast<long long>(s.features));
 } catch (const std::exception& e) {
   std::fprintf(stderr, "rmat_data: %s\n", e.what());
   return 1;
