@@ -40,7 +40,7 @@ TEST_CASE("logistic loss of one counted vertex of two") {
 TEST_CASE("labels of other rows are refused") {
   const auto says = [](const char* text, global_index rows, bool apart) {
     expect_error<shape_error>({2, 1, 1}, text, [=](const host_mesh& m) {
-      const auto z = generate<vertex_rows, double>(m, {6, 4}, field(0));
+      const auto z = generate<vertex_rows, double>(m, {6, 4}, test_support::field(0));
       const blocking of_labels = apart ? blocking::given({5, 1}, m.shape(), nesting::rows)
                                        : blocking::even(rows, m.shape(), nesting::rows);
       (void)algebra::accuracy(z, algebra::vertex_labels<host>(m, of_labels, [](global_index) { return 1; }));
@@ -81,7 +81,7 @@ TEST_CASE("a logistic loss names its operands") {
 
 TEST_CASE("a loss without counted vertices is refused") {
   expect_error<error>({2, 1, 1}, "logits of 5 x 3 have none", [](const host_mesh& m) {
-    const auto z = generate<vertex_rows, double>(m, {5, 3}, field(0));
+    const auto z = generate<vertex_rows, double>(m, {5, 3}, test_support::field(0));
     matrix g(m, {5, 3});
     (void)algebra::cross_entropy(
         z, algebra::vertex_labels<host>(m, z.row_blocking(), [](global_index) { return -1; }), g);
