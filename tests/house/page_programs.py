@@ -3,7 +3,7 @@
 page_programs.py PAGE... -- COMPILER [FLAG...]
 page_programs.py --unit PAGE...    prints what is compiled
 
-All are compiled as one unit, each in a namespace of its own, since together takes a third of the time. The main of a program
+Archives among the flags are linked behind the unit. All are compiled as one unit, each in a namespace of its own, since together takes a third of the time. The main of a program
 takes no argument. A block without a main is the body of a function that has a communicator `world`, a size `n`, a list of
 `entries` and a number of a `device`."""
 import pathlib
@@ -65,7 +65,9 @@ def complaints(pages, compiler):
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "pages.cpp")
         source.write_text(unit_of(blocks))
-        built = subprocess.run([*compiler, source, "-o", source.with_suffix("")], capture_output=True, text=True)
+        archives = [flag for flag in compiler if flag.endswith(".a")]
+        flags = [flag for flag in compiler if flag not in archives]
+        built = subprocess.run([*flags, source, "-o", source.with_suffix(""), *archives], capture_output=True, text=True)
         if built.returncode:
             return [built.stderr]
         ran = subprocess.run([source.with_suffix("")], capture_output=True, text=True)
