@@ -22,7 +22,7 @@ partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/so
                   THREADS transfer/assign_values transfer/distribute transfer/redistribution transfer/in_edges transfer/gather_rows
                   algebra/spmm algebra/needed_exchange algebra/node_exchange algebra/messages algebra/edge_rows algebra/max_aggregate algebra/gemm algebra/row_chunks sampling/neighbour_sampler)
 # Its kernels are optimised as the rest is, not by GCC's -O3, at which tests of local/host and of partita::compiled see them; and passes
-# of -O1 that take long to compile and save its tests no time are left out.
+# of -O1 that take long to compile and that its tests, which mostly wait and send, gain little from are left out.
 if(TARGET verb_tests AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(verb_tests PRIVATE -U__OPTIMIZE__ -fno-tree-pta -fno-tree-dominator-opts -fno-ivopts -fira-region=one)
 endif()
