@@ -35,10 +35,12 @@ partita_add_test(local/host_widths OPTIMIZED)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
 partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED
                   THREADS memory/far_passes memory/far_entries local/chunked_products)
-# It has names of its own that those of all headers beside them would make ambiguous.
-if(TARGET far_memory_tests)
-  set_target_properties(far_memory_tests PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
-endif()
+# They have names of their own that those of all headers beside them would make ambiguous.
+foreach(target far_memory_tests local_host_edges)
+  if(TARGET ${target})
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
+endforeach()
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)
