@@ -51,8 +51,8 @@ inline const char* why_chosen(const nn::policy_candidate& k) {
   return k.cost.seconds > 0 ? "the fewest seconds" : "the least product of words and bytes";
 }
 
-/// The run as JSON (docs/train-output.md names every key): its results, and what reproduces it, options, command
-/// line, data with checksums, program, date and host. Throws partita::error when the file cannot be written,
-/// or a file of the data cannot be read again.
+/// The run as JSON (docs/train-output.md names every key): its results, and what reproduces it, options,
+/// command line, data with checksums, program, date and host. Throws partita::error when the file cannot be
+/// written, or a file of the data cannot be read again.
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
                 const io::dataset& data);
