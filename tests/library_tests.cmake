@@ -35,12 +35,6 @@ partita_add_test(local/host_widths OPTIMIZED)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
 partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED
                   THREADS memory/far_passes memory/far_entries local/chunked_products)
-# They have names of their own that those of all headers beside them would make ambiguous.
-foreach(target far_memory_tests local_host_edges)
-  if(TARGET ${target})
-    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
-  endif()
-endforeach()
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)

@@ -40,7 +40,7 @@ void check_coefficients(local_index m, local_index k, head_slice s, double dropo
   INFO("m ", m, " k ", k, " heads ", s.heads, " of ", s.head_width, " dropout ", dropout, " averaged ",
        averaged, " transposed ", transposed, " renumbered ", renumbered);
   const local_index f = s.heads * s.head_width, scores = averaged ? 3 : s.heads;
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const block<T> x(k, f, 1), y(m, f, 2), source(transposed ? m : k, scores, 3),
       target(transposed ? k : m, scores, 4), log_sum(transposed ? k : m, scores, 5);
   const block<T> values = edge_block(p, s.heads, 6);
@@ -86,7 +86,7 @@ void check_coefficients(local_index m, local_index k, head_slice s, double dropo
 /// Scores, x and dy of an attention, on the host or staged.
 template <class T>
 struct attention_case {
-  attention_case(const sparse<T>& pattern, local_index m, local_index k, head_slice slice, double p)
+  attention_case(const sparse_block<T>& pattern, local_index m, local_index k, head_slice slice, double p)
       : a(pattern),
         s(slice),
         dropout(p),
@@ -104,7 +104,7 @@ struct attention_case {
     return f;
   }
 
-  const sparse<T>& a;
+  const sparse_block<T>& a;
   head_slice s;
   double dropout;
   scored<T> scores;
@@ -139,7 +139,7 @@ template <class T, class Device>
 void check_attention(local_index m, local_index k, head_slice s, double dropout, bool named,
                      local_index gap) {
   INFO("m ", m, " k ", k, " heads ", s.heads, " of ", s.head_width, " dropout ", dropout, " named ", named);
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const attention_case<T> c(p, m, k, s, dropout);
   const local_index f = s.heads * s.head_width, stride = (f + 3) / 4 * 4;
   const local_index entries = p.offsets.back() - p.offsets.front();

@@ -73,7 +73,7 @@ void largest_neighbours() {
 
 template <class T, class Device>
 void an_infinite_neighbour_counts() {
-  const sparse<T> a({2, 0, 1}, 3);
+  const sparse_block<T> a({2, 0, 1}, 3);
   const T infinity = std::numeric_limits<T>::infinity();
   const block<T> x(3, 2, std::vector<T>(6, -infinity));
   for (const auto& q : queues<Device>()) {
@@ -90,7 +90,7 @@ void an_infinite_neighbour_counts() {
 
 template <class T, class Device>
 void a_neighbour_that_is_nan_counts() {
-  sparse<T> a(std::vector<local_index>{3}, 3);
+  sparse_block<T> a(std::vector<local_index>{3}, 3);
   std::iota(a.columns.end() - 3, a.columns.end(), 0);
   const T nan = std::numeric_limits<T>::quiet_NaN();
   for (const local_index at_entry : {0, 1, 2}) {
@@ -119,7 +119,7 @@ std::vector<T> result_of(const block<T>& y, Kernel kernel) {
 
 template <class Device>
 void products_are_adjoint() {
-  const sparse<double> p(301, 40);
+  const sparse_block<double> p(301, 40);
   const partita::local::head_slice s{8, 5, 3};
   const block<double> x(40, 31, 1, 0), y(301, 31, 2, 0);
   block<double> values = edge_block(p, 8, 3);
@@ -155,7 +155,7 @@ void check_differences(numbers& at, const numbers& gradient, const auto& f, std:
 
 template <class Device>
 void gradients_of_softmax_are_differences() {
-  const sparse<double> p(8, 6);
+  const sparse_block<double> p(8, 6);
   const local_index heads = 3;
   block<double> source(6, heads, 1, 0), target(8, heads, 2, 0);
   const block<double> log_sum(8, heads, 3, 0);
@@ -191,7 +191,7 @@ void gradients_of_softmax_are_differences() {
 template <class Device>
 void large_scores_have_a_finite_softmax() {
   small_case c;
-  sparse<double> p({2, 0, 1}, 3);
+  sparse_block<double> p({2, 0, 1}, 3);
   p.offsets = c.offsets;
   p.columns = c.columns;
   const block<double> source{3, 2, {1e4, -1e6, 0, -1e6, 1e4, -1e4}}, target{3, 2, numbers(6)};

@@ -163,7 +163,7 @@ void moves() {
       });
   std::vector<local_index> lengths;
   for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
-  sparse<T> a(lengths, 90);
+  sparse_block<T> a(lengths, 90);
   for (std::size_t e = 2; e < a.columns.size(); ++e) a.columns[e] = static_cast<local_index>(7 * e % 90);
   agree_with<Device>(
       block<T>(301, 90, 2, 3), 1e-300, [&](auto& at, auto& r) { sparse_to_dense(at.queue, at(a), r.view()); },

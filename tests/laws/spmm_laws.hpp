@@ -19,7 +19,7 @@ constexpr double law_tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
 inline const std::vector<placing> some_placings{{3, 0}, {0, 0}, {4, 0}, {4, 1}, {4, 2}, {2, 0}};
 
 template <class T, class Device>
-void check_spmm(const sparse<T>& a, local_index f, placing p) {
+void check_spmm(const sparse_block<T>& a, local_index f, placing p) {
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
     block<T> x(a.cols, f, 1, p), y(a.rows, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
     if (beta == 0) y.poison();
@@ -33,9 +33,9 @@ void check_spmm(const sparse<T>& a, local_index f, placing p) {
 
 template <class T, class Device>
 void spmm_of_every_width() {
-  for (local_index f = 1; f <= 40; ++f) check_spmm<T, Device>(sparse<T>(23, 19), f, {});
+  for (local_index f = 1; f <= 40; ++f) check_spmm<T, Device>(sparse_block<T>(23, 19), f, {});
   for (const local_index f : {63, 64, 65, 100, 127, 128, 129, 256, 300})
-    check_spmm<T, Device>(sparse<T>(23, 19), f, {});
+    check_spmm<T, Device>(sparse_block<T>(23, 19), f, {});
 }
 
 /// A device may copy rows of x to where they are aligned, if it knows that they are read often.
@@ -43,7 +43,7 @@ template <class T, class Device>
 void spmm_of_known_entries() {
   for (const local_index f : {1, 2, 3, 5, 6, 7, 8, 41, 47, 130})
     for (const placing p : some_placings) {
-      const sparse<T> a(60, 9, static_cast<std::size_t>(f % 3));
+      const sparse_block<T> a(60, 9, static_cast<std::size_t>(f % 3));
       block<T> x(9, f, 1, p), y(60, f, 2, placing{p.gap, p.lead});
       for (const T beta : {T{0}, T(-0.75)}) {
         if (beta == 0) y.poison();
@@ -64,8 +64,8 @@ template <class T, class Device>
 void spmm_of_many_rows_and_none() {
   for (const local_index f : {0, 1, 7, 32, 47, 130}) {
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {0, 0}, {1, 1}})
-      check_spmm<T, Device>(sparse<T>(m, k), f, {});
-    check_spmm<T, Device>(sparse<T>(3001, 400), f, {});
+      check_spmm<T, Device>(sparse_block<T>(m, k), f, {});
+    check_spmm<T, Device>(sparse_block<T>(3001, 400), f, {});
   }
 }
 
@@ -74,7 +74,7 @@ void spmm_at_any_alignment() {
   for (const local_index f : {1, 2, 4, 6, 8, 16, 36})
     for (const placing p : some_placings)
       for (const std::size_t lead : {0, 1, 2, 3})
-        check_spmm<T, Device>(sparse<T>(60, 40, lead, lead == 3 ? 1 : lead), f, p);
+        check_spmm<T, Device>(sparse_block<T>(60, 40, lead, lead == 3 ? 1 : lead), f, p);
 }
 
 /// Rows that lie in many chunks, end where a chunk ends, or lie between very many empty ones.
@@ -87,12 +87,12 @@ void spmm_of_long_rows() {
   many_empty[4999] = 200;
   for (const local_index f : {1, 16, 18})
     for (const auto& lengths : {one_long, many_empty, even, std::vector<local_index>{7000}})
-      check_spmm<T, Device>(sparse<T>(lengths, 900), f, placing{0, 0});
+      check_spmm<T, Device>(sparse_block<T>(lengths, 900), f, placing{0, 0});
 }
 
 template <class T, class Device>
-void check_spmm_transposed(const sparse<T>& unsorted, local_index f, placing p) {
-  const sparse<T> a = unsorted.ascending();
+void check_spmm_transposed(const sparse_block<T>& unsorted, local_index f, placing p) {
+  const sparse_block<T> a = unsorted.ascending();
   for (const auto& [alpha, beta] :
        {std::pair(T{1}, T{0}), std::pair(T(-0.75), T{1}), std::pair(T{1}, T(0.5))}) {
     block<T> x(a.rows, f, 1, p), y(a.cols, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
@@ -108,22 +108,22 @@ void check_spmm_transposed(const sparse<T>& unsorted, local_index f, placing p) 
 template <class T, class Device>
 void spmm_of_transposed_blocks() {
   for (const local_index f : {0, 1, 2, 3, 7, 16, 20, 33, 64, 65, 130, 300})
-    check_spmm_transposed<T, Device>(sparse<T>(23, 19), f, {});
+    check_spmm_transposed<T, Device>(sparse_block<T>(23, 19), f, {});
   for (const auto& [m, k] :
        std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {0, 0}, {1, 1}, {3, 500}, {3001, 400}})
-    for (const local_index f : {1, 18}) check_spmm_transposed<T, Device>(sparse<T>(m, k), f, {});
+    for (const local_index f : {1, 18}) check_spmm_transposed<T, Device>(sparse_block<T>(m, k), f, {});
   for (const placing p : some_placings)
     for (const std::size_t lead : {0, 1, 2, 3})
-      check_spmm_transposed<T, Device>(sparse<T>(60, 40, lead, lead), 16, p);
+      check_spmm_transposed<T, Device>(sparse_block<T>(60, 40, lead, lead), 16, p);
   std::vector<local_index> one_long(1000, 1);
   one_long[500] = 20000;
-  check_spmm_transposed<T, Device>(sparse<T>(one_long, 900), 18, placing{0, 0});
+  check_spmm_transposed<T, Device>(sparse_block<T>(one_long, 900), 18, placing{0, 0});
 }
 
 /// prepare(queue) is called before each product.
 template <class T, class Device, class Prepare>
 void spmm_with_everything_fused(const Prepare& prepare) {
-  const sparse<T> a(301, 90);
+  const sparse_block<T> a(301, 90);
   for (const local_index f : {1, 16, 33, 100}) {
     const block<T> x(90, f, 1, placing{}), y(301, f, 2, placing{});
     const std::vector<T> bias = block<T>(1, f, 5, 0).values;
@@ -172,9 +172,9 @@ struct rounded_block {
 /// Products with an x of bfloat16: the reference's, and the bits of the floats that it stores. `known`: a
 /// device may copy rows of x, see above. prepare(queue) is called before each product.
 template <class Device, class Prepare>
-void check_spmm_of_bfloat16(const sparse<float>& unsorted, local_index f, placing p, bool known,
+void check_spmm_of_bfloat16(const sparse_block<float>& unsorted, local_index f, placing p, bool known,
                             const Prepare& prepare) {
-  const sparse<float> a = unsorted.ascending();
+  const sparse_block<float> a = unsorted.ascending();
   const rounded_block x(block<float>(a.cols, f, 1, p)), up(block<float>(a.rows, f, 3, p));
   const block<float> y(a.rows, f, 2, p), dx(a.cols, f, 2, p);
   const std::vector<float> bias = block<float>(1, f, 5, 0).values;
@@ -218,14 +218,14 @@ template <class Device, class Prepare>
 void spmm_of_bfloat16(const Prepare& prepare) {
   for (const local_index f : {1, 2, 4, 6, 8, 12, 16, 41, 47, 100, 128, 130})
     for (const bool known : {false, true})
-      check_spmm_of_bfloat16<Device>(sparse<float>(60, 40), f, placing{0, 0}, known, prepare);
+      check_spmm_of_bfloat16<Device>(sparse_block<float>(60, 40), f, placing{0, 0}, known, prepare);
   for (const placing p : some_placings)
     for (const std::size_t lead : {0, 1})
-      check_spmm_of_bfloat16<Device>(sparse<float>(60, 19, lead, 2 * lead), 24, p, true, prepare);
+      check_spmm_of_bfloat16<Device>(sparse_block<float>(60, 19, lead, 2 * lead), 24, p, true, prepare);
   std::vector<local_index> one_long(1000, 1);
   one_long[500] = 20000;
-  check_spmm_of_bfloat16<Device>(sparse<float>(one_long, 900), 16, placing{0, 0}, false, prepare);
-  check_spmm_of_bfloat16<Device>(sparse<float>(0, 5), 8, placing{0, 0}, false, prepare);
+  check_spmm_of_bfloat16<Device>(sparse_block<float>(one_long, 900), 16, placing{0, 0}, false, prepare);
+  check_spmm_of_bfloat16<Device>(sparse_block<float>(0, 5), 8, placing{0, 0}, false, prepare);
 }
 
 /// Floats rounded to bfloat16, and back, with strides.

@@ -46,8 +46,8 @@ struct exact_block {
 template <class T>
 struct exact_sparse {
   exact_sparse(const std::vector<local_index>& lengths, local_index k, local_index heads = 1)
-      : exact_sparse(sparse<T>(lengths, k).ascending(), heads) {}
-  exact_sparse(const sparse<T>& from, local_index heads)
+      : exact_sparse(sparse_block<T>(lengths, k).ascending(), heads) {}
+  exact_sparse(const sparse_block<T>& from, local_index heads)
       : rows(from.rows),
         cols(from.cols),
         offsets(moved(from.offsets)),

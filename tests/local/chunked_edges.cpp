@@ -41,7 +41,7 @@ std::vector<T> some(std::size_t size, std::uint64_t seed) {
 
 /// A pattern, and operands of its kernels on near and on far memory.
 struct arena {
-  arena(const sparse<double>& graph, const far_case& given)
+  arena(const sparse_block<double>& graph, const far_case& given)
       : of(given),
         is(given.far),
         place(given.window, 1, given.threads),
@@ -87,7 +87,7 @@ struct arena {
   far_case of;
   far_parts is;
   far_place place;
-  const sparse<double>& graph;
+  const sparse_block<double>& graph;
   csr_view<double> a, far_a;
   entry_passes<host> passes;
   std::uint64_t chunks = 0;  ///< of the last run
@@ -233,7 +233,7 @@ void check_max(arena& on) {
   CHECK(distance(values_of<double>(of_dx), values_of<double>(dx.view())) < 1e-13);
 }
 
-void check_all(const sparse<double>& graph, const far_case& of) {
+void check_all(const sparse_block<double>& graph, const far_case& of) {
   INFO("of.far ", of.far, ", of.window ", of.window, ", of.heads ", of.heads);
   arena on(graph, of);
   check_log_sum(on);
@@ -260,7 +260,7 @@ TEST_CASE("kernels on entries: in few chunks and in many, with 1 to 8 heads") {
 }
 
 TEST_CASE("kernels on entries: rows longer than a window") {
-  const sparse<double> graph({3, 400, 0, 300, 2, 1, 900}, 300);
+  const sparse_block<double> graph({3, 400, 0, 300, 2, 1, 900}, 300);
   for (unsigned far = 1; far < 16; ++far) check_all(graph, {far, 12288, 2, 1});
   arena on(graph, {15, 12288, 2, 1});
   check_dot(on, 0);
@@ -268,12 +268,13 @@ TEST_CASE("kernels on entries: rows longer than a window") {
 }
 
 TEST_CASE("kernels on entries: columns that every chunk needs") {
-  const sparse<double> graph(std::vector<local_index>(200, 25), 8);
+  const sparse_block<double> graph(std::vector<local_index>(200, 25), 8);
   for (unsigned far = 1; far < 16; ++far) check_all(graph, {far, 24576, 2, 1});
 }
 
 TEST_CASE("kernels on entries: patterns without entries, rows or columns") {
-  for (const auto& graph : {sparse<double>(std::vector<local_index>(64, 0), 5), sparse<double>(0, 5)}) {
+  for (const auto& graph :
+       {sparse_block<double>(std::vector<local_index>(64, 0), 5), sparse_block<double>(0, 5)}) {
     arena on(graph, {15, 16384, 2, 1});
     check_log_sum(on);
     check_multiply(on, 0.0);

@@ -17,7 +17,7 @@ using host_queue = device_queue<host>;
 namespace chunked = local::chunked;
 
 /// The slot with which the products of a have so many chunks.
-std::size_t slot_for(const sparse<double>& a, product_size size, std::size_t chunks) {
+std::size_t slot_for(const sparse_block<double>& a, product_size size, std::size_t chunks) {
   std::size_t low = 0, high = std::size_t{1} << 26;
   while (high - low > 256) {
     size.slot = (low + high) / 512 * 256;
@@ -81,7 +81,7 @@ constexpr local::spmm_epilogue<double> epilogues[] = {
 
 /// y on far memory against y on near memory, bit for bit in the rows that are in one chunk, twice: the second
 /// time with other values.
-void check(sparse<double> a, product_size size, local::spmm_epilogue<double> fusion, std::size_t from,
+void check(sparse_block<double> a, product_size size, local::spmm_epilogue<double> fusion, std::size_t from,
            int threads) {
   far_place place(2 * size.slot, from, threads);
   block<double> x(a.cols, size.width, 1), y(a.rows, size.width, 2);
@@ -175,9 +175,9 @@ TEST_CASE("far products: whichever operands are far, and where the program is ne
 }
 
 /// As check, for a^T; bit for bit where y is near.
-void check_transposed(const sparse<double>& unsorted, product_size size, double alpha, double beta,
+void check_transposed(const sparse_block<double>& unsorted, product_size size, double alpha, double beta,
                       std::size_t from) {
-  const sparse<double> a = unsorted.ascending();
+  const sparse_block<double> a = unsorted.ascending();
   size.reuses = false;
   far_place place(2 * size.slot, from);
   block<double> x(a.rows, size.width, 1), y(a.cols, size.width, 2);
@@ -223,7 +223,7 @@ TEST_CASE("far products with the transpose: whichever operands are far") {
 }
 
 TEST_CASE("far products: rows in pieces, with every epilogue") {
-  const sparse<double> a({3, 400, 0, 300, 2, 1, 500}, 300);
+  const sparse_block<double> a({3, 400, 0, 300, 2, 1, 500}, 300);
   for (unsigned far = 8; far < 16; ++far) {
     const product_size size{
         (far & 1) != 0, (far & 2) != 0, (far & 4) != 0, true, true, 7, sizeof(double), 4096};
@@ -235,7 +235,7 @@ TEST_CASE("far products: rows in pieces, with every epilogue") {
 TEST_CASE("far products: floats, empty operands and one that is far only in part") {
   for (const auto& [rows, cols] : {std::pair(0, 5), {5, 0}, {0, 0}, {1, 1}, {57, 31}})
     for (const local_index width : {0, 1, 7}) {
-      sparse<float> a(rows, cols);
+      sparse_block<float> a(rows, cols);
       far_place place(1 << 14);
       block<float> x(cols, width, 1), y(rows, width, 2);
       const auto of_y = place.put(y, true);
@@ -249,7 +249,7 @@ TEST_CASE("far products: floats, empty operands and one that is far only in part
 }
 
 TEST_CASE("far products: what is near does not pass, and every block has a plan of its own") {
-  const sparse<double> a(40, 30), b(40, 30, 0, 1);
+  const sparse_block<double> a(40, 30), b(40, 30, 0, 1);
   far_place place(1 << 14);
   block<double> x(30, 4, 1), y(40, 4, 2);
   local::entry_passes<host> passes;
@@ -263,7 +263,7 @@ TEST_CASE("far products: what is near does not pass, and every block has a plan 
   auto of_a = place.put(a, true, true);
   for (int run = 0; run < 2; ++run)
     for (std::size_t number = 0; number < 3; ++number) {
-      sparse<double> other = a;
+      sparse_block<double> other = a;
       for (local_index& c : other.columns) c = (c + static_cast<local_index>(number)) % 30;
       std::copy(other.columns.begin(), other.columns.end(), const_cast<local_index*>(of_a.columns));
       block<double> expected(40, 4, 2);
@@ -274,7 +274,7 @@ TEST_CASE("far products: what is near does not pass, and every block has a plan 
 }
 
 TEST_CASE("far products: bytes near are those of entries, with a row each, and of rows of Y") {
-  const sparse<double> a(std::vector<local_index>(200, 6), 6);
+  const sparse_block<double> a(std::vector<local_index>(200, 6), 6);
   far_place place(8192);
   const csr_view<double> of_a = place.put(a, true, true);
   const block<double> of_columns(6, 4, 1), of_rows(200, 4, 2);
@@ -288,7 +288,7 @@ TEST_CASE("far products: bytes near are those of entries, with a row each, and o
 
 TEST_CASE("far products: shapes that do not fit are named") {
   far_place place(1 << 14);
-  const auto a = place.put(sparse<double>(4, 5), true, true);
+  const auto a = place.put(sparse_block<double>(4, 5), true, true);
   block<double> x(4, 2, 1), y(4, 2, 2);
   local::entry_passes<host> passes;
   expect_error<shape_error>("spmm: x is 4 x 2 but the x that a needs is 5 x 2",

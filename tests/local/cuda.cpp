@@ -17,7 +17,7 @@ TEST_CASE_TEMPLATE("cuda spmm: everything fused", T, float, double) {
 }
 TEST_CASE_TEMPLATE("cuda spmm_transposed", T, float, double) {
   spmm_of_transposed_blocks<T, cuda_device>();
-  const sparse<T> a(301, 90);
+  const sparse_block<T> a(301, 90);
   const block<T> x(301, 18, 1, placing{}), y(90, 18, 2, placing{});
   agree_with<cuda_device>(
       y, law_tolerance<T>,

@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("cuda edges: the gradient of a softmax with row sums of its o
   for (const local_index heads : {0, 1, 3, 8, 33})
     for (const auto& [m, k] :
          std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}})
-      check_fused_gradient<T, cuda_device>(test_support::sparse<T>(m, k), m, k, heads);
+      check_fused_gradient<T, cuda_device>(test_support::sparse_block<T>(m, k), m, k, heads);
 }
 TEST_CASE_TEMPLATE("cuda aggregate: largest neighbours and the way back", T, float, double) {
   largest_neighbours<T, cuda_device>();

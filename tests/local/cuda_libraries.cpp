@@ -108,8 +108,8 @@ partita::device_queue<cuda_device> queue_with_libraries() {
 
 /// Offsets from 0, all arrays at multiples of 16 bytes.
 template <class T>
-sparse<T> aligned_block() {
-  sparse<T> a({5, 0, 1, 70, 3}, 40);
+sparse_block<T> aligned_block() {
+  sparse_block<T> a({5, 0, 1, 70, 3}, 40);
   for (local_index& offset : a.offsets) offset -= 2;
   a.columns.erase(a.columns.begin(), a.columns.begin() + 2);
   a.values.erase(a.values.begin(), a.values.begin() + 2);
@@ -119,7 +119,7 @@ sparse<T> aligned_block() {
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
 void check_product(partita::local::tuned_spmm<T, cuda_device>& product, stage<cuda_device>& at,
-                   const partita::local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
+                   const partita::local::csr_view<T>& staged, const sparse_block<T>& a, const block<T>& x,
                    const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), {.beta = T(0.5)}, r.view());
@@ -183,7 +183,7 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once and plans once", T, 
   account = {};
   stage<cuda_device> at(queue_with_libraries());
   partita::local::tuned_spmm<T, cuda_device> product;
-  const sparse<T> a = aligned_block<T>();
+  const sparse_block<T> a = aligned_block<T>();
   const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   const block<T> wide(40, 16, 1, placing{4, 0}), wide_y(5, 16, 2, placing{0, 0});
@@ -197,14 +197,14 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: tries the library once and plans once", T, 
   CHECK(account.calls <= tried + 3);
   check_product(product, at, staged, a, wide, wide_y);
   CHECK(account.plans == 2);
-  const sparse<T> from_two({5, 0, 1, 70, 3}, 40);  // as the second tile of a rank is
+  const sparse_block<T> from_two({5, 0, 1, 70, 3}, 40);  // as the second tile of a rank is
   check_product(product, at, at(from_two), from_two, x, y);
   CHECK(account.plans == 3);
 }
 
 TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel fuses the epilogue though there is a library", T, float,
                    double) {
-  const sparse<T> a = aligned_block<T>();
+  const sparse_block<T> a = aligned_block<T>();
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0}), bias(1, 8, 3, 0);
   for (const int repeats : {1, 3000}) {  // the faster one, and a slow one
     account = {.repeats = repeats};
@@ -233,7 +233,7 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel where the library cannot ser
   account = {};
   stage<cuda_device> at(queue_with_libraries());
   partita::local::tuned_spmm<T, cuda_device> product;
-  const sparse<T> a = aligned_block<T>();
+  const sparse_block<T> a = aligned_block<T>();
   const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   check_product(product, at, staged, a, block<T>(40, 8, 1, placing{4, 1}), y);
@@ -260,7 +260,7 @@ TEST_CASE_TEMPLATE("cuda tuned_spmm: the own kernel where the library cannot ser
 
 TEST_CASE("the inverse of a pattern reads the number of entries only where the view does not know it") {
   stage<cuda_device> at{partita::device_queue<cuda_device>()};
-  const sparse<double> p(23, 19);
+  const sparse_block<double> p(23, 19);
   partita::local::csr_view<double> a = at.pattern(p);
   const auto entries = [&] {
     const std::uint64_t before = emulator::calls("cudaStreamSynchronize");
@@ -280,7 +280,7 @@ TEST_CASE("the inverse of a pattern reads the number of entries only where the v
 
 TEST_CASE("products with a pattern by its columns sort and allocate nothing once its inverse is made") {
   stage<cuda_device> at{partita::device_queue<cuda_device>()};
-  const sparse<double> p(23, 19);
+  const sparse_block<double> p(23, 19);
   const block<double> rows(23, 4, 1, 0), cols(19, 4, 2, 0), edges(p.end(), 4, 3, 0);
   const partita::local::csr_view<double> a = at.pattern(p);
   const auto inverse = inverse_of(at.queue, a);

@@ -113,7 +113,7 @@ namespace {
 template <class T>
 void products_with_factors(local_index m, local_index k, local_index f, bool by_rows, bool by_columns) {
   multiply_factors(partita::device_queue<partita::host>(), T());
-  sparse<T> a = sparse<T>(m, k).ascending();
+  sparse_block<T> a = sparse_block<T>(m, k).ascending();
   const std::vector<T> r = block<T>(1, m, 6, 0).values, c = block<T>(1, k, 7, 0).values;
   for (local_index i = 0; i < m; ++i)
     for (local_index e = a.view().offsets[i]; e < a.view().offsets[i + 1]; ++e)
@@ -182,8 +182,8 @@ TEST_CASE_TEMPLATE("cpu loss", T, float, double) { loss<T, host>(); }
 
 namespace {
 
-void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing p, int threads) {
-  const sparse<float> a = unsorted.ascending();
+void check_rounded_operand(const sparse_block<float>& unsorted, local_index f, placing p, int threads) {
+  const sparse_block<float> a = unsorted.ascending();
   const partita::device_queue<partita::host> q(threads);
   multiply_factors(q, float());
   const rounded_block x(block<float>(a.cols, f, 1, p)), up(block<float>(a.rows, f, 3, p));
@@ -204,7 +204,7 @@ void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing
 
 /// Rows of every kind, with hubs in pieces, values or factors, and everything fused: the bits of the floats.
 void check_rounded_hubs(local_index f, int threads, bool by_rows, bool by_columns) {
-  sparse<float> a(std::vector<local_index>{3, 0, 40'001, 9000, 17, 1}, 500);
+  sparse_block<float> a(std::vector<local_index>{3, 0, 40'001, 9000, 17, 1}, 500);
   const block<float> r(1, a.rows, 6, 0), c(1, a.cols, 7, 0), bias(1, f, 5, 0);
   partita::local::csr_view<float> of = a.view();
   if (by_rows || by_columns) of.values = nullptr;
@@ -234,11 +234,11 @@ void check_rounded_hubs(local_index f, int threads, bool by_rows, bool by_column
 TEST_CASE("x stored as bfloat16 gives the bits of the floats that it stores") {
   for (local_index f = 1; f <= 70; ++f)
     for (const placing p : {placing{3, 0}, placing{0, 0}, placing{4, 1}})
-      check_rounded_operand(sparse<float>(23, 19), f, p, 1);
+      check_rounded_operand(sparse_block<float>(23, 19), f, p, 1);
   for (const local_index f : {0, 100, 127, 128, 129, 256, 300, 513})
-    check_rounded_operand(sparse<float>(301, 190), f, {}, 3);
+    check_rounded_operand(sparse_block<float>(301, 190), f, {}, 3);
   for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {1, 1}})
-    check_rounded_operand(sparse<float>(m, k), 33, {}, 2);
+    check_rounded_operand(sparse_block<float>(m, k), 33, {}, 2);
 }
 
 TEST_CASE("x stored as bfloat16 gives the bits of its floats in hub rows, with factors and epilogues") {

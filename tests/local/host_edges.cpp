@@ -11,7 +11,7 @@ namespace {
 /// Ordered products against the reference, and those of one row alone against those of all rows.
 template <class T>
 void check_ordered(local_index m, local_index k, partita::local::head_slice s) {
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const partita::local::csr_view<T> a = p.pattern();
   const local_index f = s.heads * s.head_width;
   const block<T> x(k, f, 1), y(m, f, 2), dots(m, s.heads, 5);
@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("cpu edges: ordered products", T, float, double) {
       check_ordered<T>(m, k, s);
 }
 TEST_CASE("cpu edges: ordered products refuse shapes that do not fit") {
-  const sparse<double> p(4, 3);
+  const sparse_block<double> p(4, 3);
   const block<double> x(3, 4, 1), narrow_one(3, 2, 1);
   block<double> y(4, 4, 2), values = edge_block(p, 2, 3);
   const partita::device_queue<host> q;
@@ -95,12 +95,12 @@ TEST_CASE_TEMPLATE("cpu edges: the gradient of a softmax with row sums of its ow
   for (const local_index heads : {0, 1, 2, 3, 8, 9, 64, 65})
     for (const auto& [m, k] :
          std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}})
-      check_fused_gradient<T, host>(sparse<T>(m, k), m, k, heads);
+      check_fused_gradient<T, host>(sparse_block<T>(m, k), m, k, heads);
 }
 TEST_CASE_TEMPLATE("cpu edges: rows of as many entries as scores are kept, and more", T, float, double) {
   for (const local_index heads : {1, 8, 64}) {
     const local_index kept = partita::on_host::edge_detail::buffered / heads;
-    const sparse<T> p({kept - 1, 0, kept, kept + 1, 3 * kept + 5}, 77);
+    const sparse_block<T> p({kept - 1, 0, kept, kept + 1, 3 * kept + 5}, 77);
     check_fused_gradient<T, host>(p, 5, 77, heads);
     const scored<T> given(p, 5, 77, heads);
     agree_with<host>(
@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("cpu edges: rows of as many entries as scores are kept, and m
 TEST_CASE_TEMPLATE("cpu edges: log sums of some heads have the bits of those of all", T, float, double) {
   const partita::device_queue<host> q(2);
   for (const local_index heads : {1, 3, 8, 12}) {
-    const sparse<T> p({1000, 0, 300, 2500}, 2500);
+    const sparse_block<T> p({1000, 0, 300, 2500}, 2500);
     const scored<T> given(p, 4, 2500, heads);
     block<T> all(4, heads, 3), some(4, heads, 4);
     edge_log_sum(q, p.pattern(), heads, given.slope, given.source.view(), given.target.view(), all.view());
@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("cpu edges: products of many whole heads", T, float, double) 
 }
 TEST_CASE("cpu edges: a score of minus infinity has no weight, and a NaN spoils its row and head only") {
   const double infinity = std::numeric_limits<double>::infinity();
-  const sparse<double> p({300, 2}, 300);
+  const sparse_block<double> p({300, 2}, 300);
   const partita::local::csr_view<double> a = p.pattern();
   const partita::device_queue<host> q(2);
   block<double> source(300, 8, 1), target(2, 8, 2), log_sum(2, 8, 3), expected = log_sum;

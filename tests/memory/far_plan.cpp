@@ -21,13 +21,13 @@ using plan = local::far_plan<host>;
 product_size all_far(local_index width, std::size_t slot, bool reuses = true) {
   return {true, true, true, true, reuses, width, sizeof(double), slot};
 }
-plan plan_of(const sparse<double>& a, const product_size& size) {
+plan plan_of(const sparse_block<double>& a, const product_size& size) {
   return {device_queue<host>(), a.rows, a.cols, a.offsets.data(), a.view().columns, size.of(a.cols)};
 }
 
 /// Follows the table of a plan, which the chunks share if a product reuses rows, and reads every entry back.
 /// Returns how many rows are needed, in all chunks.
-std::size_t follow(const sparse<double>& a, const plan& p) {
+std::size_t follow(const sparse_block<double>& a, const plan& p) {
   const local::pass_layout& size = p.size();
   std::vector<local_index> table(static_cast<std::size_t>(std::max(size.places, a.cols)), -1);
   std::set<local_index> before;
@@ -72,8 +72,9 @@ std::size_t follow(const sparse<double>& a, const plan& p) {
 }
 
 TEST_CASE("chunks have every entry once, fit, and read no row that the table has") {
-  for (const auto& a : {sparse<double>(211, 97), sparse<double>(40, 300), sparse<double>(50, 0),
-                        sparse<double>(std::vector<local_index>(64, 0), 5)})
+  for (const auto& a :
+       {sparse_block<double>(211, 97), sparse_block<double>(40, 300), sparse_block<double>(50, 0),
+        sparse_block<double>(std::vector<local_index>(64, 0), 5)})
     for (const local_index width : {1, 3, 64})
       for (const std::size_t slot : {std::size_t{4096}, std::size_t{8192}, std::size_t{1} << 24}) {
         const plan kept = plan_of(a, all_far(width, slot)), apart = plan_of(a, all_far(width, slot, false));
@@ -159,7 +160,7 @@ TEST_CASE("rows that fit are read once; of a round of rows that do not, as many 
 
 TEST_CASE("sources that all chunks share are read once, or by each chunk") {
   const local_index rows = 200, sources = 6;
-  sparse<double> a(std::vector<local_index>(rows, sources), sources);
+  sparse_block<double> a(std::vector<local_index>(rows, sources), sources);
   for (local_index e = 0; e < rows * sources; ++e)
     a.columns[static_cast<std::size_t>(2 + e)] = (e + e / sources) % sources;
   const plan p = plan_of(a, all_far(4, 4096)), apart = plan_of(a, all_far(4, 4096, false));
@@ -174,12 +175,13 @@ TEST_CASE("sources that all chunks share are read once, or by each chunk") {
                             std::to_string(sources * fewest.rows) + " to " +
                             std::to_string(sources * most.rows) + " entries");
   CHECK(fewest.rows < most.rows);
-  CHECK(plan_of(sparse<double>(0, 5), all_far(1, 4096)).explain(1) == "of A (0 x 5, 0 entries) and 1 column");
-  CHECK(plan_of(sparse<double>(0, 5), all_far(1, 4096)).explain(-1) == "of A (0 x 5, 0 entries)");
+  CHECK(plan_of(sparse_block<double>(0, 5), all_far(1, 4096)).explain(1) ==
+        "of A (0 x 5, 0 entries) and 1 column");
+  CHECK(plan_of(sparse_block<double>(0, 5), all_far(1, 4096)).explain(-1) == "of A (0 x 5, 0 entries)");
 }
 
 TEST_CASE("a row whose neighbours do not fit lies in several chunks, in order") {
-  const sparse<double> a({2, 500, 0, 3}, 400);
+  const sparse_block<double> a({2, 500, 0, 3}, 400);
   const plan p = plan_of(a, all_far(8, 8192));
   follow(a, p);
   local_index pieces = 0;
@@ -195,8 +197,8 @@ TEST_CASE("a window that does not hold an entry says what it takes") {
   expect_error<budget_error>(
       "a pass over far operands takes 11520 bytes for one entry, which a window of near memory of 8192 bytes "
       "does not hold",
-      [] { plan_of(sparse<double>(5, 5), all_far(200, 4096)); });
-  CHECK(plan_of(sparse<double>(5, 5), all_far(200, 5760)).chunks().size() > 5);
+      [] { plan_of(sparse_block<double>(5, 5), all_far(200, 4096)); });
+  CHECK(plan_of(sparse_block<double>(5, 5), all_far(200, 5760)).chunks().size() > 5);
 }
 
 }  // namespace test_far_plan

@@ -218,7 +218,7 @@ class Options(ProgramCase):
         table = dict(re.findall(r"^\| `(--[a-z]+)[^|]*\| ([^|]*)\|", page, re.M))
         self.assertEqual({name: value.strip() for name, value in table.items()}, {"--checkpoint": "", "--every": "10", "--keep": "2", "--resume": ""})
         options = re.search(r"must be as it was: (.*?)\.", page, re.S).group(1)
-        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products", "storage"])
+        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products", "row-encoding", "storage"])
 
 
 if __name__ == "__main__":

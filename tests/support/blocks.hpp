@@ -50,13 +50,13 @@ struct block {
 /// A skewed sparse pattern: row 0 is long, every third row is empty, offsets begin at 2. Each array has
 /// elements of nobody before its first one.
 template <class T>
-struct sparse {
+struct sparse_block {
   local_index rows, cols;
   std::size_t columns_lead, values_lead;
   std::vector<local_index> offsets{2}, columns;
   std::vector<T> values;
 
-  sparse(local_index rows, local_index cols, std::size_t columns_lead = 0, std::size_t values_lead = 0)
+  sparse_block(local_index rows, local_index cols, std::size_t columns_lead = 0, std::size_t values_lead = 0)
       : rows(rows),
         cols(cols),
         columns_lead(columns_lead),
@@ -67,7 +67,7 @@ struct sparse {
       add_row(i, cols == 0 || i % 3 == 1 ? 0 : i == 0 ? 3 * cols : 1 + i % 7);
   }
   /// With rows of these lengths.
-  sparse(const std::vector<local_index>& lengths, local_index cols)
+  sparse_block(const std::vector<local_index>& lengths, local_index cols)
       : rows(static_cast<local_index>(lengths.size())),
         cols(cols),
         columns_lead(0),
@@ -78,8 +78,8 @@ struct sparse {
   }
 
   /// With ascending columns in each row.
-  sparse ascending() const {
-    sparse sorted = *this;
+  sparse_block ascending() const {
+    sparse_block sorted = *this;
     const auto column = [&](local_index e) {
       return sorted.columns.begin() + static_cast<std::ptrdiff_t>(columns_lead) + e;
     };

@@ -15,19 +15,19 @@ constexpr double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-12;
 
 /// An array of edges of a pattern, `heads` values an entry.
 template <class T>
-block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
+block<T> edge_block(const sparse_block<T>& a, local_index heads, std::uint64_t seed) {
   return block<T>(a.end(), heads, seed, 0);
 }
 
 /// Scores of a pattern, 20 times as far apart by sources as by targets, and their softmax.
 template <class T>
 struct scored {
-  scored(const sparse<T>& pattern, local_index m, local_index k, local_index heads_of_each)
+  scored(const sparse_block<T>& pattern, local_index m, local_index k, local_index heads_of_each)
       : p(pattern), heads(heads_of_each), source(k, heads, 1), target(m, heads, 2), log_sum(m, heads, 6) {
     for (T& v : source.values) v *= 20;
     reference::edge_log_sum<T>(p.pattern(), heads, slope, source.view(), target.view(), log_sum.view());
   }
-  const sparse<T>& p;
+  const sparse_block<T>& p;
   local_index heads;
   T slope = T(0.2);
   block<T> source, target, log_sum;
@@ -35,7 +35,7 @@ struct scored {
 
 /// The gradient with row sums of its own, of both sides and in place.
 template <class T, class Device>
-void check_fused_gradient(const sparse<T>& p, local_index m, local_index k, local_index heads) {
+void check_fused_gradient(const sparse_block<T>& p, local_index m, local_index k, local_index heads) {
   const scored<T> given(p, m, k, heads);
   const block<T> u = edge_block(p, heads, 4);
   INFO("m ", m, " k ", k, " heads ", heads);
@@ -80,7 +80,7 @@ void check_fused_gradient(const sparse<T>& p, local_index m, local_index k, loca
 
 template <class T, class Device>
 void check_scores(local_index m, local_index k, local_index heads) {
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const partita::local::csr_view<T> a = p.pattern();
   const T slope = T(0.2);
   block<T> source(k, heads, 1), log_sum(m, heads, 6);
@@ -158,7 +158,7 @@ struct smaller_of {
 
 template <class T, class Device>
 void check_maps(local_index m, local_index k, local_index heads) {
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const partita::local::csr_view<T> a = p.pattern();
   const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4), v = edge_block(p, heads, 5);
   const by_place f{};
@@ -196,7 +196,7 @@ struct weight_of_entry {
 template <class T, class Device>
 void check_products(local_index m, local_index k, partita::local::head_slice s, local_index f,
                     placing place = {}) {
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const partita::local::csr_view<T> a = p.pattern();
   const block<T> x(k, f, 1, place), y(m, f, 2, placing{place.gap == 3 ? 1 : place.gap, place.lead});
   const block<T> values = edge_block(p, s.heads, 3);
@@ -279,7 +279,7 @@ class staged_indices {
 /// The largest neighbours, and the way back to them.
 template <class T, class Device>
 void check_max(local_index m, local_index k, local_index f, placing place = {}) {
-  const sparse<T> p(m, k);
+  const sparse_block<T> p(m, k);
   const partita::local::csr_view<T> a = p.pattern();
   block<T> x(k, f, 1, place);
   for (T& v : x.values) v = std::floor(v * 8);

@@ -32,7 +32,7 @@ struct far_place {
     return {put(b.values, is_far) + b.lead, b.rows, b.cols, b.stride};
   }
   template <class T>
-  csr_view<T> put(const sparse<T>& a, bool structure, bool values) {
+  csr_view<T> put(const sparse_block<T>& a, bool structure, bool values) {
     return {a.rows, a.cols, put(a.offsets, structure), put(a.columns, structure) + a.columns_lead,
             put(a.values, values) + a.values_lead};
   }
@@ -47,11 +47,11 @@ std::vector<T> values_of(matrix_view<const T> y) {
 
 /// A directed graph: hubs, empty rows, isolated sources.
 template <class T>
-sparse<T> directed(local_index rows, local_index cols) {
+sparse_block<T> directed(local_index rows, local_index cols) {
   std::vector<local_index> lengths(static_cast<std::size_t>(rows));
   for (local_index i = 0; i < rows; ++i)
     lengths[static_cast<std::size_t>(i)] = i % 5 == 2 ? 0 : i % 97 == 11 ? cols / 2 : 1 + i % 9;
-  sparse<T> a(lengths, cols);
+  sparse_block<T> a(lengths, cols);
   for (local_index& c : a.columns) c -= c % 7 == 3;  // columns 3, 10, ... are isolated
   return a;
 }

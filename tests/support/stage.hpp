@@ -68,13 +68,13 @@ class stage {
     return {(*this)(b.values) + b.lead, b.rows, b.cols, b.stride};
   }
   template <class T>
-  partita::local::csr_view<T> operator()(const sparse<T>& a) {
+  partita::local::csr_view<T> operator()(const sparse_block<T>& a) {
     partita::local::csr_view<T> view = pattern(a);
     view.values = (*this)(a.values) + a.values_lead;
     return view;
   }
   template <class T>
-  partita::local::csr_view<T> pattern(const sparse<T>& a) {
+  partita::local::csr_view<T> pattern(const sparse_block<T>& a) {
     return {a.rows, a.cols, (*this)(a.offsets), (*this)(a.columns) + a.columns_lead, nullptr};
   }
   /// `count` elements of anything.
