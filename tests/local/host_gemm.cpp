@@ -102,6 +102,23 @@ TEST_CASE_TEMPLATE("sums do not depend on the number of threads", T, float, doub
     }
 }
 
+TEST_CASE_TEMPLATE("rows end the same in panels, columns and pieces", T, float, double) {
+  for (const sizes& s : {sizes{9001, 17, 5}, sizes{50, 900, 33}, sizes{33, 20, 20000}}) {
+    const auto [m, n, k] = s;
+    const block<T> a(m, k, 1, 1, true), b(k, n, 2, 2, true), bias(1, n, 0, 3, true), dc(m, n, 1, 4, true);
+    const partita::device_queue<partita::host> q(3);
+    block<T> c(m, n, 3, 5, true), expected(m, n, 3, 5, true), da(m, k, 1, 6, true),
+        expected_da(m, k, 1, 6, true);
+    gemm_bias_relu(q, a.read(), b.read(), bias.read().data, true, T(0.5), c.write());
+    partita::reference::gemm_bias_relu<T>(a.read(), b.read(), bias.read().data, true, T(0.5),
+                                          expected.write());
+    CHECK(c == expected);
+    gemm_relu_backward(q, dc.read(), b.read(), a.read(), da.write());
+    partita::reference::gemm_relu_backward<T>(dc.read(), b.read(), a.read(), expected_da.write());
+    CHECK(da == expected_da);
+  }
+}
+
 /// What is stored in 2 bytes has the bits of the floats that it is, and is off by what rounding to 8 bits, a
 /// unit roundoff of 2^-8, and a sum of k terms in float can make of the sum of absolute values.
 TEST_CASE("an A of bfloat16: the bits of its floats, within the bound of their rounding") {

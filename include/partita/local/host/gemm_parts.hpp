@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "partita/local/host/parallel.hpp"
 
@@ -91,19 +92,36 @@ inline void sum_pieces(int threads, const gemm_call<T, X>& p, int pieces, const 
 
 }  // namespace gemm_detail
 
+/// What is done with rows of C that are complete: nothing.
+struct leave_rows {
+  void operator()(int, int) const {}
+};
+
 /// Computes a product on `threads` threads by calls of serial(gemm_call). Parts are rows of C, or columns
 /// where these are more, in multiples of 24 or 64; or pieces of long sums, whose number depends on the shape
-/// only and which are added in order. The sizes are not zero.
-template <class T, class X, class F>
-inline void multiply_in_parts(int threads, const gemm_call<T, X>& p, const F& serial) {
-  constexpr int rows = 24, cols = 64;
-  if (const int pieces = gemm_detail::pieces_of(p); pieces > 1)
-    return gemm_detail::sum_pieces(threads, p, pieces, serial);
-  if (p.m >= p.n)
-    return run_rows(threads, (p.m - 1) / rows + 1, std::int64_t{rows} * p.n * p.k,
-                    [&](int begin, int end) { serial(p.rows(begin * rows, std::min(end * rows, p.m))); });
-  run_rows(threads, (p.n - 1) / cols + 1, std::int64_t{cols} * p.m * p.k,
-           [&](int begin, int end) { serial(p.columns(begin * cols, std::min(end * cols, p.n))); });
+/// only and which are added in order. Where rows [begin, end) of C are complete, finish(begin, end) is
+/// called, if rows are divided while they are in a cache. The sizes are not zero.
+template <class T, class X, class F, class G = leave_rows>
+inline void multiply_in_parts(int threads, const gemm_call<T, X>& p, const F& serial, const G& finish = {}) {
+  constexpr int rows = 24, cols = 64, cached = 1 << 16;
+  const int pieces = gemm_detail::pieces_of(p);
+  if (pieces == 1 && p.m >= p.n) {
+    const int panel = std::is_same_v<G, leave_rows> ? p.m : (cached / p.n / rows + 1) * rows;
+    return run_rows(threads, (p.m - 1) / rows + 1, std::int64_t{rows} * p.n * p.k, [&](int begin, int end) {
+      const int last = std::min(end * rows, p.m);
+      for (int row = begin * rows, next; row < last; row = next) {
+        next = panel < last - row ? row + panel : last;
+        serial(p.rows(row, next));
+        finish(row, next);
+      }
+    });
+  }
+  if (pieces > 1)
+    gemm_detail::sum_pieces(threads, p, pieces, serial);
+  else
+    run_rows(threads, (p.n - 1) / cols + 1, std::int64_t{cols} * p.m * p.k,
+             [&](int begin, int end) { serial(p.columns(begin * cols, std::min(end * cols, p.n))); });
+  if constexpr (!std::is_same_v<G, leave_rows>) run_rows(threads, p.m, p.n, finish);
 }
 
 }  // namespace partita::on_host

@@ -20,7 +20,7 @@ inline void pack(const X* z, std::ptrdiff_t down, std::ptrdiff_t right, int dept
                  T* to) {
   using place = typename vector_of<T, Bytes>::place;
   constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
-  constexpr int ahead = 12;
+  constexpr int ahead = 48;
   const int whole = right == 1 ? cols / lanes * lanes : 0;
   for (int p = 0; p < depth; ++p) {
     const X* const from = z + p * down;
@@ -63,13 +63,15 @@ struct tile {
   using vector = typename vector_of<T, Bytes>::type;
   using place = typename vector_of<T, Bytes>::place;
 
-  /// c = alpha a b + beta c, where c may be a part of the tile, with a panel of op(B).
+  /// c = alpha a b + beta c, where c may be a part of the tile, with a panel of op(B). Rows of a that are not
+  /// there are not read.
   static void multiply(const left_rows<T>& a, const T* panel, int depth, T alpha, T beta,
                        const target<T>& c) {
     if (c.rows == Height && c.cols == width) return whole(a, panel, depth, alpha, beta, c);
     T packed[Height * most_depth], done[Height * width];
-    pack<16>(a.data, a.right, a.down, depth, c.rows, Height, packed);
-    whole({packed, 1, Height}, panel, depth, alpha, T{0}, {done, width, Height, width});
+    if (c.rows < Height) pack<16>(a.data, a.right, a.down, depth, c.rows, Height, packed);
+    whole(c.rows < Height ? left_rows<T>{packed, 1, Height} : a, panel, depth, alpha, T{0},
+          {done, width, Height, width});
     for (int i = 0; i < c.rows; ++i)
       for (int j = 0; j < c.cols; ++j) {
         T& to = c.data[i * c.stride + j];
@@ -79,6 +81,8 @@ struct tile {
 
  private:
   static void whole(left_rows<T> a, const T* panel, int depth, T alpha, T beta, const target<T>& c) {
+    for (int i = 0; i < Height; ++i)
+      for (int v = 0; v < Count; ++v) __builtin_prefetch(c.data + i * c.stride + v * lanes, 1);
     vector sum[Height][Count] = {};
     for (int p = 0; p < depth; ++p, a.data += a.right, panel += width)
       for (int i = 0; i < Height; ++i)
@@ -157,14 +161,20 @@ struct tiles {
 
 }  // namespace gemm_detail
 
-/// A product on `threads` threads, by kernels in the instruction set that the machine has.
-template <class T, class X>
-inline void multiply_tiles(int threads, const gemm_call<T, X>& p) {
+/// A product on `threads` threads, by kernels in the instruction set that the machine has, and `finish` as in
+/// multiply_in_parts.
+template <class T, class X, class F = leave_rows>
+inline void multiply_tiles(int threads, const gemm_call<T, X>& p, const F& finish = {}) {
   with_instructions([&](auto i) {
     constexpr instruction_set chosen = decltype(i)::value;
-    multiply_in_parts(threads, p, [](const gemm_call<T, X>& part) {
+    const auto serial = [](const gemm_call<T, X>& part) {
       run_with<chosen>(gemm_detail::tiles<chosen, T>(), part);
-    });
+    };
+    if constexpr (std::is_same_v<F, leave_rows>)
+      multiply_in_parts(threads, p, serial);
+    else
+      multiply_in_parts(threads, p, serial,
+                        [&](int begin, int end) { run_with<chosen>(finish, begin, end); });
   });
 }
 
