@@ -53,7 +53,7 @@ TOGETHER = {
     "local/pass.cpp": "local/operands",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",
-    "local/host_edges.cpp": "local/exact local/host/exact local/host/ordered_edges",
+    "local/host_edges.cpp": "local/exact local/host/exact local/host/exact_strips local/host/ordered_edges",
     "local/host.cpp": "local/kernels local/move local/tuned_spmm",
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
     "algebra/spmm.cpp": "algebra/block_stream algebra/product_plan algebra/product_stages algebra/row_exchange algebra/spmm_cost algebra/sum_along",

@@ -91,6 +91,68 @@ TEST_CASE("cpu edges: ordered products refuse shapes that do not fit") {
                   partita::shape_error);
 }
 
+/// Each term is rounded by itself, whatever columns a vector has beside it.
+TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by one", T, float, double) {
+  const sparse_block<T> p({3, 0, 40, 1, 17, 2, 9}, 13);
+  const partita::local::csr_view<T> a = p.view();
+  const auto grid = partita::base::exact_grid::of_products<T>(1, 1, 512);
+  const auto term = [](auto part, T x, T y) {
+    double sum = 0;
+    for (const double f : partita::base::exact_factors(x))
+      for (const double g : partita::base::exact_factors(y)) sum += part(f * g);
+    return sum;
+  };
+  for (local_index n = 1; n <= 70; ++n) {
+    CAPTURE(n);
+    const partita::device_queue<host> q(1 + n % 3);
+    const block<T> x(a.cols, n, 1), y(a.rows, n, 2), left(a.rows, 5, 3);
+    CHECK(magnitude(q, y.view()) <= 0.5);
+    partita::base::for_exact_parts<T>(grid, [&](int, auto part) {
+      block<double> product(a.rows, n, 4), inner(5, n, 5), columns(1, n, 6, 0);
+      int wrong = 0;
+      for (const double beta : {0.0, 1.0}) {
+        block<double> expected(a.rows, n, 4);
+        for (double& v : expected.values) v = part(v);
+        product = expected;
+        exact_spmm(q, a, x.view(), part, beta, product.view());
+        for (local_index i = 0; i < a.rows; ++i)
+          for (local_index j = 0; j < n; ++j) {
+            double sum = beta == 0 ? 0 : expected.view()(i, j);
+            for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+              sum += term(part, a.values[e], x.view()(a.columns[e], j));
+            wrong += product.view()(i, j) != sum;
+          }
+      }
+      exact_inner(q, left.view(), y.view(), part, inner.view());
+      exact_column_sums(q, y.view(), part, columns.data());
+      for (local_index j = 0; j < n; ++j) {
+        double all = 0;
+        for (local_index i = 0; i < a.rows; ++i) all += part(double{y.view()(i, j)});
+        wrong += columns.data()[j] != all;
+        for (local_index k = 0; k < 5; ++k) {
+          double sum = 0;
+          for (local_index i = 0; i < a.rows; ++i) sum += term(part, left.view()(i, k), y.view()(i, j));
+          wrong += inner.view()(k, j) != sum;
+        }
+      }
+      CHECK(wrong == 0);
+    });
+  }
+}
+TEST_CASE("cpu exact: the magnitude of what is not a number is infinite") {
+  const partita::device_queue<host> q(2);
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<float> x(5000, -0.25F);
+  const auto of = [&] { return magnitude(q, std::span<const float>(x)); };
+  CHECK(of() == 0.25);
+  x[4999] = -3;
+  CHECK(of() == 3);
+  x[17] = static_cast<float>(inf);
+  CHECK(of() == inf);
+  x[17] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(of() == inf);
+  CHECK(magnitude(q, std::span<const float>()) == 0);
+}
 TEST_CASE_TEMPLATE("cpu edges: the gradient of a softmax with row sums of its own", T, float, double) {
   for (const local_index heads : {0, 1, 2, 3, 8, 9, 64, 65})
     for (const auto& [m, k] :

@@ -32,11 +32,20 @@ inline constexpr int factor_count = std::is_same_v<T, float> ? 1 : 2;
 struct coarse_rounding {
   double coarse;
   constexpr double operator()(double t) const { return (t + coarse) - coarse; }
+  /// sum += the part of t; V: double, or a vector of them.
+  template <class V>
+  constexpr void add(const V& t, V& sum) const {
+    sum += (t + coarse) - coarse;
+  }
 };
 /// The second part: what the first one left, to a multiple of the fine unit.
 struct fine_part {
   double coarse, fine;
   constexpr double operator()(double t) const { return ((t - ((t + coarse) - coarse)) + fine) - fine; }
+  template <class V>
+  constexpr void add(const V& t, V& sum) const {
+    sum += ((t - ((t + coarse) - coarse)) + fine) - fine;
+  }
 };
 
 /// q = (t + C) - C rounds t to a multiple of 2^e, for C = 1.5 * 2^(e + 52) and |t| <= 2^(e + 51). If e is

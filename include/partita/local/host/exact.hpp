@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "partita/base/exact_grid.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/elementwise.hpp"
+#include "partita/local/host/exact_strips.hpp"
 #include "partita/local/host/loss.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/row_products.hpp"
@@ -27,8 +29,6 @@
 namespace partita::on_host {
 
 namespace exact_detail {
-
-inline constexpr local_index strip = 32;
 
 /// Element by element, with the same bits in every set of instructions.
 template <class T>
@@ -48,86 +48,83 @@ template <class T, class Part>
 inline void add_products(T x, const T* y, local_index n, Part part, double* sums) {
   for (const double f : base::exact_factors(x))
     for (local_index j = 0; j < n; ++j)
-      for (const double g : base::exact_factors(y[j])) sums[j] += part(f * g);
+      for (const double g : base::exact_factors(y[j])) part.add(f * g, sums[j]);
 }
 
-/// A weight (k, n) as factors, row by row: for each row its n first factors, then its n second ones.
-template <class T>
-class factored_weight {
- public:
-  static constexpr std::ptrdiff_t factors = base::factor_count<T>;
-
-  factored_weight(matrix_view<const T> w, bool transposed)
-      : cols_(transposed ? w.rows : w.cols),
-        values_(static_cast<std::size_t>(w.rows) * static_cast<std::size_t>(w.cols) * factors) {
-    for (local_index i = 0; i < w.rows; ++i)
-      for (local_index j = 0; j < w.cols; ++j) {
-        const auto split = base::exact_factors(w(i, j));
-        for (std::ptrdiff_t f = 0; f < factors; ++f)
-          values_[static_cast<std::size_t>(transposed ? (j * factors + f) * cols_ + i
-                                                      : (i * factors + f) * cols_ + j)] =
-              split[static_cast<std::size_t>(f)];
-      }
-  }
-
-  const double* row(local_index k, std::ptrdiff_t factor) const {
-    return values_.data() + (k * factors + factor) * cols_;
-  }
-  local_index cols() const { return static_cast<local_index>(cols_); }
-
- private:
-  std::ptrdiff_t cols_;
-  std::vector<double> values_;
-};
-
-/// y(i, :) = drop(clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) +
-/// bias)). terms(i, visit) calls visit(k, x).
-template <class T, class Terms>
-inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>& w, std::int64_t row_work,
-                          Terms terms, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
-  for_rows(q.threads(), y.rows, row_work * w.cols(), [=, &w](local_index i) {
-    for (local_index first = 0; first < w.cols(); first += strip) {
-      const local_index width = std::min(strip, w.cols() - first);
-      std::array<double, strip> sums{};
-      terms(i, [&](local_index k, T x) {
-        for (const double f : base::exact_factors(x))
-          for (std::ptrdiff_t g = 0; g < factored_weight<T>::factors; ++g) {
-            const double* const from = w.row(k, g) + first;
-            for (local_index j = 0; j < width; ++j) sums[static_cast<std::size_t>(j)] += f * from[j];
-          }
-      });
-      T* const to = y.row_data(i) + first;
-      for (local_index j = 0; j < width; ++j) {
-        double z = sums[static_cast<std::size_t>(j)];
-        if (e.beta != T(0)) z = std::fma(double{e.beta}, double{to[j]}, z);
-        if (e.bias != nullptr) z += double{e.bias[first + j]};
-        to[j] = static_cast<T>(e.relu ? std::max(z, 0.0) : z);
-      }
-    }
-    if (e.drop.drops()) elementwise_detail::dropped_rows<T>::of_row(e.drop, i, y.row_data(i), y.cols);
+/// f(begin, end) for rows that all strips of columns pass while they are in a cache.
+template <class F>
+inline void for_row_blocks(int threads, local_index rows, std::int64_t row_work, const F& f) {
+  run_rows(threads, rows, row_work, [&](local_index begin, local_index end) {
+    for (local_index from = begin, to; from < end; from = to) f(from, to = std::min(from + 128, end));
   });
 }
 
+/// y(i, :) = drop(clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) +
+/// bias)).
+template <class T, class Terms>
+inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>& w, std::int64_t row_work,
+                          Terms terms, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+  with_instructions([&](auto i) {
+    constexpr instruction_set set = decltype(i)::value;
+    for_row_blocks(q.threads(), y.rows, row_work * y.cols, [&](local_index begin, local_index end) {
+      for_strips<set>(y.cols, [&](auto lanes, auto count, local_index first) {
+        run_with<set>(ordered_strip<T, lanes, count>(), &w, terms, e, y, first, begin, end);
+      });
+      if (e.drop.drops()) run_with<set>(elementwise_detail::dropped_rows<T>{e.drop, y}, begin, end);
+    });
+  });
+}
+
+/// The largest magnitude, as the bits that order them, of what is not a number above all others.
+template <class T>
+struct largest_magnitude {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  bits of = 0;
+
+  largest_magnitude& operator+=(const largest_magnitude& other) {
+    of = std::max(of, other.of);
+    return *this;
+  }
+  void add(const T* x, local_index n) {
+    bits most = of;
+    for (local_index j = 0; j < n; ++j) most = std::max(most, std::bit_cast<bits>(x[j]) << 1);
+    of = most;
+  }
+  double value() const {
+    const T largest = std::bit_cast<T>(of >> 1);
+    return largest <= std::numeric_limits<T>::max() ? double{largest}
+                                                    : std::numeric_limits<double>::infinity();
+  }
+};
+
 }  // namespace exact_detail
 
-/// The largest magnitude in x; infinity if an element is not a number, 0 if there is none.
-template <class T>
-inline double magnitude(const device_queue<host>&, std::span<const T> x) {
-  T largest = 0;
-  bool numbers = true;
-  for (const T v : x) {
-    const T size = std::abs(v);
-    largest = size > largest ? size : largest;
-    numbers = numbers && size == size;
-  }
-  return numbers ? double{largest} : std::numeric_limits<double>::infinity();
-}
-/// As above, for a block (m, n).
+/// The largest magnitude in x (m, n); infinity if an element is not a number, 0 if there is none.
 template <class T>
 inline double magnitude(const device_queue<host>& q, matrix_view<const T> x) {
+  return sum_by_blocks<exact_detail::largest_magnitude<T>>(q.threads(), x.rows, x.cols,
+                                                           [=](local_index begin, local_index end) {
+                                                             exact_detail::largest_magnitude<T> largest;
+                                                             for (local_index i = begin; i < end; ++i)
+                                                               largest.add(x.row_data(i), x.cols);
+                                                             return largest;
+                                                           })
+      .value();
+}
+/// As above, of a list.
+template <class T>
+inline double magnitude(const device_queue<host>& q, std::span<const T> x) {
+  constexpr std::size_t width = 1024, rows = std::size_t{1} << 30;
+  exact_detail::largest_magnitude<T> rest;
   double largest = 0;
-  for (local_index i = 0; i < x.rows; ++i) largest = std::max(largest, magnitude(q, x.row(i)));
-  return largest;
+  while (x.size() >= width) {
+    const std::size_t whole = std::min(x.size() / width, rows);
+    largest = std::max(largest, magnitude(q, matrix_view<const T>{x.data(), static_cast<local_index>(whole),
+                                                                  static_cast<local_index>(width)}));
+    x = x.subspan(whole * width);
+  }
+  rest.add(x.data(), static_cast<local_index>(x.size()));
+  return std::max(largest, rest.value());
 }
 
 /// y = the sums of part(term) over the terms of a x, + beta y; beta is 0 or 1. a is (m, k), x (k, n), y (m,
@@ -137,16 +134,14 @@ inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local:
                        double beta, matrix_view<double> y) {
   local::require_product("exact_spmm", a, x, y, "a x");
   const std::int64_t work = a.rows == 0 ? 0 : 8 * std::int64_t{a.nonzeros()} / a.rows * x.cols;
-  for_rows(q.threads(), a.rows, work, [=](local_index i) {
-    for (local_index first = 0; first < x.cols; first += exact_detail::strip) {
-      const local_index width = std::min(exact_detail::strip, x.cols - first);
-      double* const to = y.row_data(i) + first;
-      std::array<double, exact_detail::strip> sums{};
-      if (beta != 0) std::copy_n(to, width, sums.begin());
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        exact_detail::add_products(a.values[e], x.row_data(a.columns[e]) + first, width, part, sums.data());
-      std::copy_n(sums.begin(), width, to);
-    }
+  with_instructions([&](auto i) {
+    constexpr instruction_set set = decltype(i)::value;
+    exact_detail::for_row_blocks(q.threads(), a.rows, work, [&](local_index begin, local_index end) {
+      exact_detail::for_strips<set>(x.cols, [&](auto lanes, auto count, local_index first) {
+        run_with<set>(exact_detail::exact_spmm_strip<T, lanes, count>(), a, x, part, beta != 0, y, first,
+                      begin, end);
+      });
+    });
   });
 }
 
@@ -156,7 +151,7 @@ template <class T, class Part>
 inline void exact_spmm_transposed(const device_queue<host>& q, local::csr_view<T> a, local::input_view<T> x,
                                   Part part, double beta, matrix_view<double> y) {
   local::require_product("exact_spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
-  run_rows(q.threads(), x.cols, 8 * std::int64_t{a.nonzeros()}, [=](local_index begin, local_index end) {
+  const auto columns = [=](local_index begin, local_index end) {
     const local_index width = end - begin;
     if (beta == 0)
       for (local_index i = 0; i < y.rows; ++i) std::fill_n(y.row_data(i) + begin, width, 0.0);
@@ -164,6 +159,10 @@ inline void exact_spmm_transposed(const device_queue<host>& q, local::csr_view<T
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
         exact_detail::add_products(a.values[e], x.row_data(i) + begin, width, part,
                                    y.row_data(a.columns[e]) + begin);
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), x.cols, 8 * std::int64_t{a.nonzeros()},
+             [&](local_index begin, local_index end) { run_with<instructions>(columns, begin, end); });
   });
 }
 
@@ -187,24 +186,40 @@ inline void exact_max_scatter(const device_queue<host>& q, local::csr_view<T> a,
 template <class T, class Part>
 inline void exact_inner(const device_queue<host>& q, matrix_view<const T> x, local::input_view<T> y,
                         Part part, matrix_view<double> sums) {
-  constexpr local_index rows_at_once = 128;
+  constexpr local_index rows_at_once = 512;
   const local::gemm_sizes checked("exact_inner", true, false, x, y, sums);
-  run_rows(q.threads(), x.cols, 8 * std::int64_t{checked.k} * checked.n,
-           [=](local_index begin, local_index end) {
-             for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
-             for (local_index top = 0; top < x.rows; top += rows_at_once)
-               for (local_index k = begin; k < end; ++k)
-                 for (local_index i = top; i < std::min(x.rows, top + rows_at_once); ++i)
-                   exact_detail::add_products(x(i, k), y.row_data(i), y.cols, part, sums.row_data(k));
-           });
+  with_instructions([&](auto i) {
+    constexpr instruction_set set = decltype(i)::value;
+    run_rows(q.threads(), x.cols, 8 * std::int64_t{checked.k} * checked.n,
+             [&](local_index begin, local_index end) {
+               for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
+               const auto add = [&](auto rows, local_index k, local_index top) {
+                 exact_detail::for_strips<set>(y.cols, [&](auto lanes, auto count, local_index first) {
+                   run_with<set>(exact_detail::exact_inner_strip<T, lanes, count, rows>(), x, y, part, sums,
+                                 k, first, top, std::min(x.rows, top + rows_at_once));
+                 });
+               };
+               for (local_index top = 0; top < x.rows; top += rows_at_once) {
+                 local_index k = begin;
+                 for (; k + 2 <= end; k += 2) add(std::integral_constant<int, 2>(), k, top);
+                 if (k < end) add(std::integral_constant<int, 1>(), k, top);
+               }
+             });
+  });
 }
 
 /// sums[j] = the sum over i of part(x(i, j)). x is (m, n).
 template <class T, class Part>
-inline void exact_column_sums(const device_queue<host>&, matrix_view<T> x, Part part, double* sums) {
+inline void exact_column_sums(const device_queue<host>& q, matrix_view<T> x, Part part, double* sums) {
   std::fill_n(sums, x.cols, 0.0);
-  for (local_index i = 0; i < x.rows; ++i)
-    for (local_index j = 0; j < x.cols; ++j) sums[j] += part(static_cast<double>(x(i, j)));
+  const auto columns = [=](local_index begin, local_index end) {
+    for (local_index i = 0; i < x.rows; ++i)
+      for (local_index j = begin; j < end; ++j) part.add(static_cast<double>(x(i, j)), sums[j]);
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), x.cols, x.rows,
+             [&](local_index begin, local_index end) { run_with<instructions>(columns, begin, end); });
+  });
 }
 
 /// sums(i, h) += the sum of part(values[e, h]) over the entries e of row i of a. sums is (a.rows, heads).
@@ -230,22 +245,13 @@ class ordered_products final : public local::ordered_products<T, host> {
   void multiply(const queue& q, matrix_view<const T> x, matrix_view<const T> w, bool transposed_w,
                 const local::spmm_epilogue<T>& e, matrix_view<T> y) const override {
     const local::gemm_sizes checked("ordered_products", false, transposed_w, x, w, y);
-    exact_detail::multiply_rows<T>(
-        q, {w, transposed_w}, checked.k,
-        [=](local_index i, auto visit) {
-          for (local_index k = 0; k < x.cols; ++k) visit(k, x(i, k));
-        },
-        e, y);
+    exact_detail::multiply_rows<T>(q, {w, transposed_w}, checked.k, exact_detail::dense_terms<T>{x}, e, y);
   }
   void multiply(const queue& q, const local::csr_view<T>& x, matrix_view<const T> w,
                 const local::spmm_epilogue<T>& e, matrix_view<T> y) const override {
     local::require_product("ordered_products", x, w, y, "x w");
-    exact_detail::multiply_rows<T>(
-        q, {w, false}, x.rows == 0 ? 0 : x.nonzeros() / x.rows,
-        [=](local_index i, auto visit) {
-          for (local_index e = x.offsets[i]; e < x.offsets[i + 1]; ++e) visit(x.columns[e], x.values[e]);
-        },
-        e, y);
+    exact_detail::multiply_rows<T>(q, {w, false}, x.rows == 0 ? 0 : x.nonzeros() / x.rows,
+                                   exact_detail::sparse_terms<T>{x}, e, y);
   }
 };
 
@@ -279,13 +285,23 @@ inline void exact_parts(const device_queue<host>&, std::span<const T> x, Part pa
 
 /// y[i] = alpha * (the sum of sums[i], sums[n + i], ...), of as many as exact_sums<T>, for i < n.
 template <class T>
-inline void round_sums(const device_queue<host>&, std::span<const double> sums, double alpha,
+inline void round_sums(const device_queue<host>& q, std::span<const double> sums, double alpha,
                        std::span<T> y) {
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    double total = sums[i];
-    if constexpr (base::exact_sums<T> == 2) total += sums[y.size() + i];
-    y[i] = static_cast<T>(alpha * total);
-  }
+  const double* const from = sums.data();
+  const auto part = [=](local_index begin, local_index end) {
+    constexpr std::size_t block = 1024;
+    for (std::size_t i = block * static_cast<std::size_t>(begin),
+                     last = std::min(y.size(), block * static_cast<std::size_t>(end));
+         i < last; ++i) {
+      double total = from[i];
+      if constexpr (base::exact_sums<T> == 2) total += from[y.size() + i];
+      y[i] = static_cast<T>(alpha * total);
+    }
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), static_cast<local_index>((y.size() + 1023) / 1024), 1024,
+             [&](local_index begin, local_index end) { run_with<instructions>(part, begin, end); });
+  });
 }
 
 }  // namespace partita::on_host
