@@ -123,7 +123,7 @@ TEST_CASE("by_rows: a window that does not hold a row says what it takes, and wh
   const matrix_view<double> wide{x.data(), 10, 400};
   expect_error<budget_error>(
       "a row of far operands takes 3456 bytes, which a window of near memory of 1024 bytes does not hold "
-      "twice",
+      "twice: it must have 7168",
       [&] {
         local::by_rows(
             q, [](local_index, matrix_view<const double>) {}, local::reads(wide));

@@ -114,7 +114,7 @@ TEST_CASE("passes over entries: a window that does not hold an entry says what i
   entry_passes<host> edges;
   expect_error<budget_error>(
       "a pass over far operands takes 6912 bytes for one entry, which a window of near memory of 4096 bytes "
-      "does not hold",
+      "does not hold: it must have 7168",
       [&] {
         edges(
             place.q, 0, graph.view(), {}, [](const edge_chunk<double>&, matrix_view<const double>) {},

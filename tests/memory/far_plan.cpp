@@ -196,7 +196,7 @@ TEST_CASE("a row whose neighbours do not fit lies in several chunks, in order") 
 TEST_CASE("a window that does not hold an entry says what it takes") {
   expect_error<budget_error>(
       "a pass over far operands takes 11520 bytes for one entry, which a window of near memory of 8192 bytes "
-      "does not hold",
+      "does not hold: it must have 11776",
       [] { plan_of(sparse_block<double>(5, 5), all_far(200, 4096)); });
   CHECK(plan_of(sparse_block<double>(5, 5), all_far(200, 5760)).chunks().size() > 5);
 }

@@ -43,6 +43,11 @@ struct device_error : error {
 /// Buffers would exceed the budget of their place; the message says how much is needed.
 struct budget_error : error {
   using error::error;
+  budget_error(const std::string& message, std::size_t window) : error(message), least_window(window) {}
+
+  /// Bytes of a window of near memory that holds what an operation on far operands needs; 0 where it is not
+  /// the window that is too small.
+  std::size_t least_window = 0;
 };
 
 /// An unusable file or a bad value in one; the message names the file.

@@ -245,10 +245,12 @@ class far_cut {
   }
   [[noreturn]] void refuse() const {
     const far_chunk one{.rows = 1, .entries = 1, .needed = 1, .loaded = 1};
-    base::throw_error<budget_error>({"a pass over far operands takes ",
-                                     table_bytes(size_) + 2 * (slot_of(size_, one).end + kept_bytes(size_)),
-                                     " bytes for one entry, which a window of near memory of ",
-                                     2 * size_.slot, " bytes does not hold"});
+    const std::size_t needed = table_bytes(size_) + 2 * (slot_of(size_, one).end + kept_bytes(size_));
+    const std::size_t least = far_options::least_window(needed);
+    throw budget_error(base::sentence_of({"a pass over far operands takes ", needed,
+                                          " bytes for one entry, which a window of near memory of ",
+                                          2 * size_.slot, " bytes does not hold: it must have ", least}),
+                       least);
   }
 
   pass_layout size_;

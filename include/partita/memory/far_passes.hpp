@@ -112,9 +112,11 @@ class far_passes final : public out_of_core<Device> {
     return made.try_emplace(of, q, p.a.rows, p.a.cols, p.a.offsets, p.a.columns, size).first->second;
   }
   [[noreturn]] void refuse(std::size_t row) const {
-    base::throw_error<budget_error>({"a row of far operands takes ", row,
-                                     " bytes, which a window of near memory of ", 2 * c_.slot_bytes(),
-                                     " bytes does not hold twice: it must have ", 2 * row});
+    const std::size_t least = far_options::least_window(2 * row);
+    throw budget_error(
+        base::sentence_of({"a row of far operands takes ", row, " bytes, which a window of near memory of ",
+                           2 * c_.slot_bytes(), " bytes does not hold twice: it must have ", least}),
+        least);
   }
   /// In chunks, which lie in a slot one operand behind the other, without gaps between rows.
   void run(operands x, const far_row_cut& cut, kernel f) {

@@ -32,6 +32,10 @@ struct far_options {
 
   /// Half of the window.
   std::size_t slot_bytes() const { return window / 2 / alignment * alignment; }
+  /// The least window whose halves have so many bytes together.
+  static constexpr std::size_t least_window(std::size_t bytes) {
+    return (bytes + 2 * alignment - 1) / (2 * alignment) * (2 * alignment);
+  }
 };
 
 }  // namespace partita
