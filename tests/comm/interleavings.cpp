@@ -254,6 +254,7 @@ std::vector<small_case> given_up_cases() {
                    {lamp},
                    given_up});
     all.back().causes.push_back(gave_up("all_reduce"));
+    all.back().preemptions = 2;
   };
   const auto of_root = [](const lent& data) {
     return compare(data, [](global_index i) { return value_of(1, i); });

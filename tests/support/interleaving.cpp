@@ -117,6 +117,7 @@ class scheduler {
   }
   /// Whether it ended by time.
   bool wait(const void* condition, const void* mutex, const timespec* deadline) {
+    point();
     release(mutex);
     running_->mutex = mutex;
     running_->condition = condition;
@@ -130,6 +131,7 @@ class scheduler {
     return by_time;
   }
   void notify_all(const void* condition) {
+    point();
     if (++notifications_ == limits_.lost_notification) return;
     for (strand& s : strands_)
       if (s.condition == condition) s.condition = nullptr;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every interleaving of a small program of threads, with few preemptions (iterative context bounding:
-// Musuvathi and Qadeer, PLDI 2007, section 3). One thread runs at a time. Before each lock, after each unlock
-// and where a thread waits, joins or ends, a choice is made who runs on. A schedule is a list of such
-// choices; the next one differs in the last choice that has another alternative.
+// Musuvathi and Qadeer, PLDI 2007, section 3). One thread runs at a time. Before each lock, wait and
+// notification, after each unlock, and where a thread has to wait or ends, a choice is made who runs on. A
+// schedule is a list of such choices; the next one differs in the last choice that has another alternative.
 //
-// Between two such points the ranks of comm/threads touch at most one thing that is shared and has no lock
-// (an atomic of the world, memory of a peer), hence points elsewhere would add nothing. What is found are
+// Between two such points the ranks of comm/threads touch at most one thing that is shared and not locked (an
+// atomic of the world, memory of a peer), hence points elsewhere would add nothing. What is found are
 // interleavings, not what weaker orders of memory allow: that is left to the thread sanitizer.
 //
 // A program that links interleaving.cpp has one thread: pthread_create makes a strand, a stack of its own
