@@ -14,6 +14,10 @@ partita_add_tests(plain_tests TESTS
 partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh comm/emulated
                   matrix/sparse LIBRARIES laws_on_the_host
                   THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
+# Its scheduler stands in for the threads of the C library, which sanitizers do, too.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  partita_add_test(comm/interleavings SOURCES comm/interleavings.cpp support/interleaving.cpp support/interleaving_test.cpp OPTIMIZED)
+endif()
 partita_add_tests(verb_tests TESTS memory/large_list matrix/csr_arrays matrix/sorted_entries transfer/assign_values transfer/csr_rows transfer/distribute transfer/scaled_pattern
                   transfer/entry_checks transfer/entry_routing transfer/redistribution transfer/in_edges transfer/gather_rows transfer/row_lists transfer/row_split graph/edge_features graph/relation_matrices graph/matrix_entries
                   algebra/spmm algebra/spmm_bfloat16 algebra/needed_exchange algebra/node_exchange algebra/row_cover algebra/exact_row_sums algebra/exact_spmm algebra/exact_messages algebra/spmm_transposed algebra/sddmm algebra/edge_spmm algebra/messages algebra/message_scores algebra/pair_loss algebra/edge_rows algebra/edge_verbs algebra/edge_softmax algebra/edge_scores algebra/max_aggregate
