@@ -185,7 +185,7 @@ TEST_CASE("batches over far features have the losses of near ones, in all bits")
           CHECK(r.epochs[e].test_accuracy == expected[e].test_accuracy);
         }
         REQUIRE(r.far.has_value());
-        CHECK(r.far->read.total > 0);
+        if (ranks == 1) CHECK(r.far->read.total == 0);  // of the second epoch: all rows have stayed
       });
     }
 }
@@ -199,11 +199,13 @@ TEST_CASE(
   auto sampler = sampler_of(alone, large, o);
   nn::batch_order order = order_of(large, o);
   std::size_t needed = 0, scored = 0;
+  std::set<global_index> distinct;
   sampling::sample<double> s;
   order.begin(1);
   for (std::size_t i = 0; i < order.iterations(); ++i) {
     sampler(order.batch(i), 1, s);
     needed += s.vertices.size();
+    distinct.insert(s.vertices.begin(), s.vertices.end());
   }
   for (const auto part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
     const std::vector<global_index> all = nn::vertices_in(large, part);
@@ -212,16 +214,16 @@ TEST_CASE(
       scored += s.vertices.size();
     }
   }
+  const nn::training_result expected = batch_trainer(alone, large, o, row_1d).run();
   const auto rows_read = [&](std::size_t limit) {
-    const mesh<host> m(self::world(), mesh_shape{});
-    const auto r = train_far(m, o, large, limit);
+    const nn::training_result r = train_far(mesh<host>(self::world(), mesh_shape{}), o, large, limit);
+    CHECK(r.epochs[0].loss == doctest::Approx(expected.epochs[0].loss).epsilon(1e-12));
     return static_cast<std::size_t>(r.far->read.total) / (13 * sizeof(double));
   };
   CHECK(rows_read(std::size_t{1} << 30) == 310);
-  const std::size_t some = rows_read(60000);
-  MESSAGE(needed, " ", scored, " ", some);
+  const std::size_t some = rows_read(60000);  // scores are those of samples that nobody has foreseen
+  CHECK(some >= distinct.size() + scored);
   CHECK(some < needed + scored);
-  CHECK(some > 310 + scored);
 }
 
 }  // namespace test_mini_batch_trainer
