@@ -44,6 +44,7 @@ class far_rows final : public memory::near_rows {
   const std::byte* data() const override { return table_.data(); }
 
   void begin() override {
+    worker_.wait();  // after an epoch that failed
     c_.traffic().operand_rows += static_cast<std::uint64_t>(x_.rows);
     if (!has_all() || !kept_) kept_.emplace(x_.rows, places_);
     sizes_.clear(), lists_.clear(), next_.clear();
