@@ -14,24 +14,30 @@ namespace test_far_passes {
 using namespace partita;
 using host_queue = device_queue<host>;
 
-/// Notes what it is told to forget.
-struct forgetting {
+/// Notes what it is told to expect and to forget.
+struct noting {
   static constexpr std::size_t most_resident_bytes = 4 * 3 * sizeof(double);  // of four rows
+  static constexpr std::size_t rows_asked_for = 2;
+  std::vector<std::vector<local_index>> expected;
   std::vector<std::pair<const void*, std::size_t>> forgotten;
+  void expect(const local::operand&, std::span<const local_index> rows) {
+    expected.emplace_back(rows.begin(), rows.end());
+  }
   void forget(const void* memory, std::size_t bytes) { forgotten.emplace_back(memory, bytes); }
   static bool is_far(const void*) { return true; }
 };
 
-TEST_CASE("rows of an ascending list are visited in parts, and what became resident is forgotten") {
+TEST_CASE("rows of an ascending list are asked for, visited in parts, and forgotten") {
   std::vector<double> values(std::size_t{14} * 3);
   const matrix_view<double> rows{values.data(), 14, 2, 3};
   const std::vector<local_index> list{1, 3, 4, 5, 9, 13};
-  forgetting c;
+  noting c;
   std::vector<std::pair<std::size_t, std::size_t>> parts;
   local::detail::in_resident_parts(
       c, std::span(list), local::reads(rows),
       [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
   CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 3}, {3, 1}, {4, 1}, {5, 1}});
+  CHECK(c.expected == std::vector<std::vector<local_index>>{{1, 3, 4, 5, 9}, {13}});
   REQUIRE(c.forgotten.size() == 4);
   CHECK(c.forgotten.front() == std::pair<const void*, std::size_t>(rows.row_data(1), 96));
   CHECK(c.forgotten.back() == std::pair<const void*, std::size_t>(rows.row_data(13), 24));
@@ -41,6 +47,7 @@ TEST_CASE("rows of an ascending list are visited in parts, and what became resid
       [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
   CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}});
   CHECK(c.forgotten.size() == 4);
+  CHECK(c.expected.back() == std::vector<local_index>{1, 3});
   local::detail::in_resident_parts(c, std::span<const local_index>(), local::reads(rows),
                                    [&](std::size_t, std::size_t) { FAIL("no rows"); });
 }

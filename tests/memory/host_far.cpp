@@ -64,6 +64,41 @@ TEST_CASE("far memory: a task moves rows while the queue computes, and its failu
   channel.wait();  // nothing to wait for
 }
 
+/// Notes which of its bytes are expected.
+struct noting_store final : far_store {
+  std::vector<std::byte> memory = std::vector<std::byte>(std::size_t{1} << 20);
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> expected;
+  void* allocate(std::size_t) override { return memory.data(); }
+  void release(void*, std::size_t) noexcept override {}
+  bool contains(const void* a) const override {
+    return a >= memory.data() && a < memory.data() + memory.size();
+  }
+  void expect(const void* a, std::size_t bytes) noexcept override {
+    expected.emplace_back(static_cast<const std::byte*>(a) - memory.data(), bytes);
+  }
+};
+
+TEST_CASE("far memory: rows that are near each other are asked for at once") {
+  const host_queue q;
+  const auto store = std::make_shared<noting_store>();
+  memory::far_channel<host> channel(q, {.store = store, .window = 512});
+  local::operand x{.data = store->memory.data(), .rows = 400, .cols = 512, .stride = 512};
+  const auto asked = [&](const std::vector<local_index>& rows) {
+    store->expected.clear();
+    channel.expect(x, rows);
+    return store->expected;
+  };
+  using ranges = std::vector<std::pair<std::ptrdiff_t, std::size_t>>;
+  CHECK(asked({}) == ranges());
+  CHECK(asked({3}) == ranges{{1536, 512}});
+  CHECK(asked({3, 4, 12, 21, 30, 399}) == ranges{{1536, 5120}, {10752, 512}, {15360, 512}, {204288, 512}});
+  CHECK(asked({7, 9, 5, 5}) == ranges{{3584, 1536}, {2560, 512}});
+  std::vector<std::byte> near(512);
+  x.data = near.data();
+  channel.expect(x, std::vector<local_index>{0});
+  CHECK(store->expected.size() == 2);
+}
+
 TEST_CASE("far memory: an emulated rate bounds transfers from below") {
   const host_queue q;
   const auto store = new_far_store();

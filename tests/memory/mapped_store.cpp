@@ -55,6 +55,38 @@ TEST_CASE("far memory: what is forgotten keeps its values, and is not resident")
   store.release(a, bytes);
 }
 
+TEST_CASE("far memory: of a disk, the pages that are expected are read, and no others") {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  constexpr std::size_t pages = 512;
+  mapped_store store(scratch());
+  auto* const a = static_cast<unsigned char*>(store.allocate(pages * page));
+  for (std::size_t k = 0; k < pages * page; ++k) a[k] = static_cast<unsigned char>(k % 251);
+  const auto cached = [&] {
+    std::vector<unsigned char> found(pages);
+    REQUIRE(mincore(a, pages * page, found.data()) == 0);
+    std::vector<std::size_t> of;
+    for (std::size_t k = 0; k < pages; ++k)
+      if ((found[k] & 1U) != 0) of.push_back(k);
+    return of;
+  };
+  REQUIRE(msync(a, pages * page, MS_SYNC) == 0);
+#ifdef MADV_PAGEOUT
+  static_cast<void>(madvise(a, pages * page, MADV_PAGEOUT));
+#endif
+  if (cached().empty()) {  // not where files are memory, or the kernel keeps them
+    store.expect(a + 7 * page + 100, 200);
+    store.expect(a + 300 * page - 1, page + 2);
+    const std::vector<std::size_t> wanted{7, 299, 300, 301};
+    for (int k = 0; k < 5000 && cached() != wanted; ++k)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK(cached() == wanted);
+  }
+  std::size_t wrong = 0;
+  for (std::size_t k = 0; k < pages * page; ++k) wrong += a[k] != static_cast<unsigned char>(k % 251);
+  CHECK(wrong == 0);
+  store.release(a, pages * page);
+}
+
 TEST_CASE("far memory: a folder that is not there, and a disk that is too small, are named") {
   expect_error<device_error>(
       "no scratch file can be made in the folder /nowhere/at/all: No such file or directory",

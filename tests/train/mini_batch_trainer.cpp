@@ -6,6 +6,7 @@
 
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
+#include "support/far_store.hpp"
 #include "support/matrices.hpp"
 #include "support/mini_batches.hpp"
 
@@ -155,6 +156,74 @@ TEST_CASE("the rows gathered are the input frontier of each part, and travel onc
           CHECK(r.mini_batch->remote_rows.total == remote);
         });
       }
+}
+
+/// Trains on batches with features in far memory, where all else is near, within `limit` bytes.
+nn::training_result train_far(const mesh<host>& m, const nn::training_options& o, const io::dataset& of,
+                              std::size_t limit) {
+  const auto block = static_cast<std::size_t>(of.vertices / m.size() * of.features) * sizeof(double);
+  m.queue().limit_memory(limit);
+  use_far(m.queue(), {.store = new_far_store(), .window = 4096, .from = block});
+  return batch_trainer(m, of, o, row_1d).run();
+}
+
+TEST_CASE("batches over far features have the losses of near ones, in all bits") {
+  const io::dataset large = directed_graph(310);
+  for (const placement how : {placement::any, placement::home, placement::column, placement::column_gather})
+    for (const int ranks : {1, 2}) {
+      nn::training_options o = options_for(how);
+      o.epochs = 2;
+      std::vector<nn::epoch_report> expected;
+      on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+        const nn::training_result r = batch_trainer(m, large, o, row_1d).run();
+        if (m.rank() == 0) expected = r.epochs;
+      });
+      on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+        const nn::training_result r = train_far(m, o, large, std::size_t{1} << 30);
+        for (std::size_t e = 0; e < 2; ++e) {
+          CHECK(r.epochs[e].loss == expected[e].loss);
+          CHECK(r.epochs[e].test_accuracy == expected[e].test_accuracy);
+        }
+        REQUIRE(r.far.has_value());
+        if (ranks == 1) CHECK(r.far->read.total == 0);  // of the second epoch: all rows have stayed
+      });
+    }
+}
+
+TEST_CASE(
+    "batches over far features read each row once with room for all, and less than they need with some") {
+  const io::dataset large = directed_graph(310);
+  nn::training_options o = options_for(placement::any);
+  o.mini_batch.batch = 3;
+  const mesh<host> alone(self::world(), mesh_shape{});
+  auto sampler = sampler_of(alone, large, o);
+  nn::batch_order order = order_of(large, o);
+  std::size_t needed = 0, scored = 0;
+  std::set<global_index> distinct;
+  sampling::sample<double> s;
+  order.begin(1);
+  for (std::size_t i = 0; i < order.iterations(); ++i) {
+    sampler(order.batch(i), 1, s);
+    needed += s.vertices.size();
+    distinct.insert(s.vertices.begin(), s.vertices.end());
+  }
+  for (const auto part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
+    const std::vector<global_index> all = nn::vertices_in(large, part);
+    for (std::size_t i = 0; i < all.size(); i += 3) {
+      sampler(std::span(all).subspan(i, std::min<std::size_t>(3, all.size() - i)), 1, s);
+      scored += s.vertices.size();
+    }
+  }
+  const nn::training_result expected = batch_trainer(alone, large, o, row_1d).run();
+  const auto rows_read = [&](std::size_t limit) {
+    const nn::training_result r = train_far(mesh<host>(self::world(), mesh_shape{}), o, large, limit);
+    CHECK(r.epochs[0].loss == doctest::Approx(expected.epochs[0].loss).epsilon(1e-12));
+    return static_cast<std::size_t>(r.far->read.total) / (13 * sizeof(double));
+  };
+  CHECK(rows_read(std::size_t{1} << 30) == 310);
+  const std::size_t some = rows_read(60000);  // scores are those of samples that nobody has foreseen
+  CHECK(some >= distinct.size() + scored);
+  CHECK(some < needed + scored);
 }
 
 }  // namespace test_mini_batch_trainer

@@ -62,25 +62,32 @@ void move_rows(Channel& c, const operand& x, local_index first, std::size_t coun
                 : memory::block_copy{near, width, home, x.stride, bytes, count});
 }
 
-/// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, and
-/// lets go of what becomes resident. One part if the rows are few, or far memory is always resident.
+/// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, after rows of
+/// later parts have been asked for, and lets go of what becomes resident. One part if the rows are few, or
+/// far memory is always resident.
 template <class Channel>
 void in_resident_parts(Channel& c, std::span<const local_index> list, const operand& x,
                        base::function_reference<void(std::size_t, std::size_t)> kernel) {
   if (list.empty()) return;
   if constexpr (requires { Channel::most_resident_bytes; }) {
-    const auto stride = static_cast<std::size_t>(x.stride);
-    if (static_cast<std::size_t>(x.rows) * stride > Channel::most_resident_bytes && c.is_far(x.data)) {
-      const auto most = static_cast<local_index>(
-          std::max<std::size_t>(1, Channel::most_resident_bytes / std::max<std::size_t>(1, stride)));
-      for (std::size_t first = 0; first < list.size();) {
-        const local_index begin = list[first], end = x.rows - begin > most ? begin + most : x.rows;
+    if (c.is_far(x.data)) {
+      const auto stride = std::max<std::size_t>(1, static_cast<std::size_t>(x.stride));
+      const std::size_t most = std::max<std::size_t>(1, Channel::most_resident_bytes / stride);
+      const bool parted = static_cast<std::size_t>(x.rows) > most;
+      std::size_t first = 0, asked = 0;
+      while (first < list.size()) {
+        const local_index begin = list[first];
+        const auto end = static_cast<local_index>(
+            std::min(static_cast<std::size_t>(begin) + most, static_cast<std::size_t>(x.rows)));
         const auto last =
             std::lower_bound(list.begin() + static_cast<std::ptrdiff_t>(first), list.end(), end);
-        const std::size_t count = static_cast<std::size_t>(last - list.begin()) - first;
-        kernel(first, count);
-        c.forget(x.row(begin), static_cast<std::size_t>(end - begin) * stride);
-        first += count;
+        const std::size_t next = static_cast<std::size_t>(last - list.begin());
+        const std::size_t ask = std::min(list.size(), next + Channel::rows_asked_for);
+        if (ask > asked) c.expect(x, list.subspan(asked, ask - asked));
+        asked = std::max(asked, ask);
+        kernel(first, next - first);
+        if (parted) c.forget(x.row(begin), static_cast<std::size_t>(end - begin) * stride);
+        first = next;
       }
       return;
     }

@@ -14,6 +14,7 @@
 #include "partita/base/error.hpp"
 #include "partita/base/function_reference.hpp"
 #include "partita/memory/far_entries.hpp"
+#include "partita/memory/far_rows.hpp"
 
 namespace partita::local {
 
@@ -72,6 +73,7 @@ class far_passes final : public out_of_core<Device> {
                                     .written = (packs ? far_packed : far_rows) ? touched : 0};
     if (c_.forecast() != nullptr) return c_.forecast()->add("list of rows", moved);
     c_.start([&] {
+      if constexpr (requires { c_.expect(rows, list); }) c_.expect(rows, list);
       run(c_.transfers());
       c_.count_read(moved.read);
       c_.count_written(moved.written);
@@ -89,6 +91,13 @@ class far_passes final : public out_of_core<Device> {
                                     operands x) override {
     const pass_layout size = detail::pass_size(c_, p, x);
     return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
+  }
+
+  std::unique_ptr<memory::near_rows> keep_rows(const queue& q, const operand& x, global_index first,
+                                               const row_kernels<Device>& kernels) override {
+    if constexpr (requires { memory::far_channel<Device>::most_resident_bytes; })
+      if (detail::is_far(c_, x)) return std::make_unique<far_rows<Device>>(q, c_, x, first, kernels);
+    return nullptr;
   }
 
   memory::far_channel<Device>& channel() override { return c_; }

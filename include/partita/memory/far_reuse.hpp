@@ -66,6 +66,8 @@ class kept_rows {
     ++chunk_;
     return static_cast<local_index>(loaded);
   }
+  /// Where a row is in the table; -1 if it is not.
+  local_index place(local_index row) const { return place_[static_cast<std::size_t>(row)]; }
 
  private:
   struct use {

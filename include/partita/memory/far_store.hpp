@@ -16,6 +16,9 @@ class far_store {
   virtual void release(void* memory, std::size_t bytes) noexcept = 0;
   /// Whether the address belongs to memory of this store.
   virtual bool contains(const void* address) const = 0;
+  /// Says that these bytes will be read soon: where they are on a disk, they are on their way when it
+  /// returns.
+  virtual void expect(const void*, std::size_t) noexcept {}
   /// Says that these bytes, which keep their values, need not stay resident.
   virtual void forget(const void*, std::size_t) noexcept {}
 };

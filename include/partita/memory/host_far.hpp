@@ -2,6 +2,7 @@
 #pragma once
 /// Far memory of host queues: tasks run on a thread of their own.
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -29,6 +30,10 @@ class far_channel<host> {
   /// Of far memory, what may become resident by a task before it is forgotten.
   static constexpr std::size_t most_resident_bytes = std::size_t{16} << 20;
   static constexpr std::size_t worth_forgetting = std::size_t{1} << 18;
+  /// Rows of a list that are asked for beyond those that are copied: twice as many as disks read at a time.
+  static constexpr std::size_t rows_asked_for = 2048;
+  /// Rows that are at least so far apart are asked for apart: a page.
+  static constexpr std::ptrdiff_t least_gap = 4096;
 
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
@@ -67,6 +72,24 @@ class far_channel<host> {
     if (c.rows == 0) return;
     forget(c.from, static_cast<std::size_t>(c.from_stride) * (c.rows - 1) + c.row_bytes);
     forget(c.to, static_cast<std::size_t>(c.to_stride) * (c.rows - 1) + c.row_bytes);
+  }
+  /// Says that these rows of x, if it is far, will be read soon, in ranges of which no two share or adjoin
+  /// pages if the list is ascending.
+  void expect(const local::operand& x, std::span<const local_index> rows) {
+    if (!is_far(x.data)) return;
+    const std::byte *begin = nullptr, *end = nullptr;
+    const auto ask = [&] {
+      if (begin != end) options_.store->expect(begin, static_cast<std::size_t>(end - begin));
+    };
+    for (const local_index r : rows) {
+      const std::byte* const row = x.row(r);
+      if (begin == end || row < begin || row >= end + least_gap) {
+        ask();
+        begin = end = row;
+      }
+      end = std::max(end, row + x.row_bytes());
+    }
+    ask();
   }
   /// Says that these bytes, if they are far and many, need not stay resident.
   void forget(const void* memory, std::size_t bytes) {

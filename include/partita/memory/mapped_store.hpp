@@ -103,6 +103,13 @@ class mapped_store : public far_store {
     return !std::less<>()(a, begin_) && std::less<>()(a, begin_ + space_);
   }
 
+  /// The kernel reads what it does not have in its cache, without a thread of ours: as many reads at a time
+  /// as the disk takes.
+  void expect(const void* memory, std::size_t bytes) noexcept override {
+    static const auto least = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t at = offset(memory), begin = at / least * least;
+    ::madvise(begin_ + begin, at + bytes - begin, MADV_WILLNEED);
+  }
   /// Where the bound is not near, what is resident may as well stay.
   void forget(const void* memory, std::size_t bytes) noexcept override {
     const std::size_t begin = whole_pages(offset(memory)), end = (offset(memory) + bytes) / page * page;

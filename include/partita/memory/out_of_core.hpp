@@ -12,6 +12,41 @@
 #include "partita/memory/far.hpp"
 #include "partita/memory/pass_runner.hpp"
 
+namespace partita::memory {
+
+/// The rows of a far matrix X that batches of an epoch need, in a near table, which are read while the batch
+/// before is computed with. Of what the table has, that makes room which is needed again last. A batch for
+/// which the rows of the next one might find no room is read in X, where it is: one of more than half of the
+/// rows that the table has places for, unless it has them for all, and one that was not foreseen.
+///
+///     rows.begin();                       // an epoch
+///     rows.foresee(ids), rows.end_batch();  // of each batch, in their order
+///     rows.assign(own), rows.finish();
+///
+/// X must not change. Local; no communication.
+class near_rows {
+ public:
+  virtual ~near_rows() = default;
+  virtual local_index places() const = 0;
+  /// Whether it is of use to foresee batches: some rows have a place, not all.
+  virtual bool chooses() const = 0;
+  /// Begins an epoch. Rows of the one before stay if there is room for all.
+  virtual void begin() = 0;
+  /// The next batch will need these rows of the whole matrix, of which X may have some.
+  virtual void foresee(std::span<const global_index> ids) = 0;
+  virtual void end_batch() = 0;
+  /// Begins to read what the table does not have of the rows of X that the next batch needs, each once.
+  /// Returns their places in the table, or none: they are then read in X. Throws error unless they are those
+  /// that were foreseen, if any were.
+  virtual std::span<const local_index> assign(std::span<const local_index> rows) = 0;
+  /// Waits for it, and counts it.
+  virtual void finish() = 0;
+  /// The table, whose rows have no gaps.
+  virtual const std::byte* data() const = 0;
+};
+
+}  // namespace partita::memory
+
 namespace partita::local {
 
 struct far_chunk;
@@ -28,6 +63,11 @@ class out_of_core : public pass_runner<Device> {
   /// nothing unless something is far. Its chunks: none unless something is far.
   virtual memory::far_traffic predicted(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
   virtual std::span<const far_chunk> chunks(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
+
+  /// A table for rows of x, whose first one is row `first` of the whole matrix; null where x is not far, or
+  /// far memory is always resident.
+  virtual std::unique_ptr<memory::near_rows> keep_rows(const queue&, const operand& x, global_index first,
+                                                       const row_kernels<Device>&) = 0;
 
   /// See far_channel.
   virtual memory::far_channel<Device>& channel() = 0;

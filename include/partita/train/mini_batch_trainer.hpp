@@ -58,9 +58,7 @@ class mini_batch_trainer final : public training<T, Device> {
   double gradients(std::uint64_t epoch, std::size_t batch) {
     order_.begin(epoch);
     prepare(order_.batch(batch), epoch, slots_[0]);
-    inputs_[0]->assign(slots_[0].samples);
-    inputs_[0]->start();
-    inputs_[0]->finish();
+    get_rows(*inputs_[0], slots_[0].samples);
     return of_all_ranks(backward(slots_[0], *inputs_[0], step_number(epoch, batch)));
   }
 
@@ -125,6 +123,20 @@ class mini_batch_trainer final : public training<T, Device> {
     algebra::sum_host_parts(mesh_, std::span(&part, 1));
     return part;
   }
+  void assign_rows(batch_input<T, Device>& input, const std::vector<sampling::sample<T>>& samples) {
+    input.assign(samples);
+    if (near_) input.rows().read_own(*near_);
+  }
+  void finish_rows(batch_input<T, Device>& input) {
+    input.finish();
+    if (near_) near_->finish();
+  }
+  void get_rows(batch_input<T, Device>& input, const std::vector<sampling::sample<T>>& samples) {
+    assign_rows(input, samples);
+    input.start();
+    finish_rows(input);
+  }
+  void foresee_rows(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
@@ -150,6 +162,7 @@ class mini_batch_trainer final : public training<T, Device> {
   std::optional<dense<T, dynamic_layout, Device>> x_;
   bool shares_x_ = false;                                ///< with whole_
   std::optional<input_gradient<T, Device>> x_gradient_;  ///< of a learned X
+  std::unique_ptr<memory::near_rows> near_;              ///< of an X that is far and not learned
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
   sampling::sample<T> together_;  ///< before roots are set apart
@@ -234,6 +247,7 @@ template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_inputs() {
   make_x();
   if (learns_input()) x_gradient_.emplace(*x_, alone_);
+  if (!learns_input()) near_ = transfer::near_rows(*x_);
   const first_layer layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
@@ -241,6 +255,22 @@ void mini_batch_trainer<T, Device>::make_inputs() {
                                                         learns_input());
     else
       input = std::make_unique<gathered_input<T, Device>>(*x_, alone_);
+}
+
+/// Which rows of a far X an epoch needs: its samples are drawn, and forgotten, unless that takes messages.
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::foresee_rows(std::uint64_t epoch) {
+  if (!near_) return;
+  near_->begin();
+  if (!near_->chooses() || !sampler_->graph().is_replicated() ||
+      result_.placement == sampling::placement::column)
+    return;
+  const comm::phase_scope phase(mesh_.ledger(), "sampling");
+  for (std::size_t i = 0; i < order_.iterations(); ++i) {
+    prepare(order_.batch(i), epoch, slots_[0]);
+    for (const auto& s : slots_[0].samples) near_->foresee(s.vertices);
+    near_->end_batch();
+  }
 }
 
 /// Draws samples in the background, unless that takes messages.
@@ -261,7 +291,7 @@ void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
   const comm::phase_scope phase(mesh_.ledger(), "features");
   batch_input<T, Device>& input = *inputs_[batch % 2];
   const iteration& of = slots_[batch % slots_.size()];
-  input.assign(of.samples);
+  assign_rows(input, of.samples);
   if (!learns_input()) input.start();
   predicted_ += input.predicted() + input.predicted_products(steps_.first_width());
   remote_rows_ += input.remote_rows();
@@ -296,6 +326,7 @@ double mini_batch_trainer<T, Device>::train_epoch(epoch_report& report) {
   predicted_ = {};
   remote_rows_ = requested_rows_ = sampled_edges_ = result_.most_roots = 0;
   order_.begin(epoch);
+  foresee_rows(epoch);
   const std::size_t batches = order_.iterations();
   double loss = 0;
   begin_sampling(0, epoch);
@@ -305,7 +336,7 @@ double mini_batch_trainer<T, Device>::train_epoch(epoch_report& report) {
     {
       const comm::phase_scope phase(mesh_.ledger(), "features");
       if (learns_input()) inputs_[i % 2]->start();  // X has changed since the rows were assigned
-      inputs_[i % 2]->finish();
+      finish_rows(*inputs_[i % 2]);
     }
     if (i + 1 < batches) begin_input(i + 1);
     if (i + 2 < batches) begin_sampling(i + 2, epoch);
@@ -348,12 +379,9 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
     rest = rest.subspan(batch.size());
     prepare(batch, static_cast<std::uint64_t>(epoch), now);
     batch_input<T, Device>& input = *inputs_[0];
-    input.assign(now.samples);
-    input.start();
-    input.finish();
-    for (std::size_t k = 0; k < now.samples.size(); ++k) {
+    get_rows(input, now.samples);
+    for (std::size_t k = 0; k < now.samples.size(); ++k)
       counts += steps_.scores(input.input(k), now.samples[k])[static_cast<std::size_t>(part) - 1];
-    }
     input.release();
   }
   result_.most_roots = roots_before;

@@ -2,12 +2,14 @@
 #pragma once
 /// Rows of a dense matrix in any layout, by lists of global row ids, and rows added back.
 
+#include <memory>
 #include <source_location>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "partita/comm/self.hpp"
+#include "partita/local/pass.hpp"
 #include "partita/transfer/row_sums.hpp"
 
 namespace partita {
@@ -17,6 +19,12 @@ namespace transfer {
 /// Which columns gathered rows have: all columns of the matrix, or those of this rank's block, of which
 /// nothing travels along axes that cut columns.
 enum class gathered_columns : std::uint8_t { whole, own };
+
+/// A near table for this rank's rows of x, which does not change; null unless they are far. Local.
+template <class T, layout L, class Device>
+std::unique_ptr<memory::near_rows> near_rows(const dense<T, L, Device>& x) {
+  return local::near_rows<T>(x.mesh().queue(), x.local(), x.row_range().begin);
+}
 
 }  // namespace transfer
 
@@ -70,10 +78,9 @@ class gather_rows_plan {
     requests_.assign(lists, mesh_.control(group_));
     arrived_ = false;
     sums_.forget();
-    starts_here_.clear();
-    for (std::size_t s = 0; s < owners().slices().size(); ++s) requests_.append_starts(s, starts_here_);
+    table_ = nullptr;
+    find_starts({});
     transfer::upload(mesh_.queue(), requests_.exchanged().rows, sent_rows_);
-    transfer::upload(mesh_.queue(), starts_here_, starts_);
     outgoing_.grow(mesh_.queue(), comm::total_of(requests_.sent()));
     incoming_.grow(mesh_.queue(), comm::total_of(requests_.received()));
   }
@@ -81,6 +88,14 @@ class gather_rows_plan {
   void assign(const std::vector<global_index>& ids,
               std::source_location where = std::source_location::current()) {
     assign(std::span<const std::vector<global_index>>(&ids, 1), where);
+  }
+
+  /// Until the next assign this rank's own rows are read in a table, in place of X, and begin to be read now.
+  void read_own(memory::near_rows& near) {
+    const std::span<const local_index> places = near.assign(requests_.own_rows());
+    if (places.empty()) return;
+    table_ = reinterpret_cast<const T*>(near.data());
+    find_starts(places);
   }
 
   /// Packs the rows that other ranks need and begins to exchange them. x must not change until rows are no
@@ -91,7 +106,7 @@ class gather_rows_plan {
     require_idle("start");
     require(x);
     arrived_ = false;
-    gather_rows(mesh_.queue(), x.local(), std::as_const(sent_rows_).span(), outgoing_.data());
+    local::pack_rows<T>(mesh_.queue(), x.local(), std::as_const(sent_rows_).span(), outgoing_.data());
     request_ = mesh_.along(group_).start_all_to_all(std::as_const(outgoing_).span(), requests_.sent(),
                                                     incoming_.span(), requests_.received());
   }
@@ -113,7 +128,7 @@ class gather_rows_plan {
     for (std::size_t s = 0; s < owners().slices().size(); ++s) {
       const interval cols = owners().slices()[s];
       gather_rows_of_two(
-          mesh_.queue(), x.local().data, incoming_.data(),
+          mesh_.queue(), table_ != nullptr ? table_ : x.local().data, incoming_.data(),
           starts_.span().subspan(s * all + requests_.begin(c), static_cast<std::size_t>(to.rows)),
           to.block(0, static_cast<local_index>(cols.begin - owners().wanted().begin), to.rows,
                    static_cast<local_index>(cols.size())));
@@ -194,6 +209,12 @@ class gather_rows_plan {
     return s;
   }
   const transfer::row_owners& owners() const { return requests_.owners(); }
+  void find_starts(std::span<const local_index> places) {
+    starts_here_.clear();
+    for (std::size_t s = 0; s < owners().slices().size(); ++s)
+      requests_.append_starts(s, starts_here_, places);
+    transfer::upload(mesh_.queue(), starts_here_, starts_);
+  }
   void require_idle(const char* call) const {
     if (request_.pending())
       base::throw_error<error>({"gather_rows_plan: ", call, " was called between start and finish"});
@@ -221,6 +242,7 @@ class gather_rows_plan {
   buffer<global_index, Device> starts_;
   buffer<T, Device> outgoing_, incoming_;
   request request_;
+  const T* table_ = nullptr;  ///< where own rows are, if not in X
   bool arrived_ = false;
   transfer::row_sums<T, Device> sums_;
 };

@@ -151,8 +151,10 @@ class row_requests {
   }
 
   /// Appends, for each id of all lists, where slice s of its row begins: in the elements received from all
-  /// ranks in rank order, or, as -1 - start, in this rank's block, whose rows have `stride` elements.
-  void append_starts(std::size_t s, std::vector<global_index>& starts) {
+  /// ranks in rank order, or, as -1 - start, in this rank's block, where own_rows()[i] is row places[i], or
+  /// itself if there are none.
+  void append_starts(std::size_t s, std::vector<global_index>& starts,
+                     std::span<const local_index> places = {}) {
     starts_of_rows_.resize(rows_.size());
     for (std::size_t b = 0; b < owners_.bands().size(); ++b) {
       const int q = owners_.owner(b, s);
@@ -160,8 +162,9 @@ class row_requests {
       const global_index width = owners_.slices()[s].size();
       const global_index base = comm::offset_of(received_, q);
       for (std::size_t u = firsts_[b]; u < firsts_[b + 1]; ++u)
-        starts_of_rows_[u] =
-            mine ? -1 - rows_[u] * width : base + static_cast<global_index>(u - firsts_[b]) * width;
+        starts_of_rows_[u] = !mine            ? base + static_cast<global_index>(u - firsts_[b]) * width
+                             : places.empty() ? -1 - rows_[u] * width
+                                              : -1 - places[u - firsts_[b]] * width;
     }
     for (const local_index u : numbers_) starts.push_back(starts_of_rows_[static_cast<std::size_t>(u)]);
   }
