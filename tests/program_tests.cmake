@@ -113,6 +113,12 @@ if(TARGET train)
   partita_add_script_test(kill_resume COMMAND
     python3 ${PROJECT_SOURCE_DIR}/scripts/kill-resume $<TARGET_FILE:train> 4 --seed 1 ${kill_launch})
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    # Sanitizers have their own malloc.
+    add_library(failing_calls SHARED programs/failing_calls.cpp)
+    target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
+    target_compile_features(failing_calls PRIVATE cxx_std_20)
+    partita_add_script_test(faults TIMEOUT 300 COMMAND
+      python3 -B ${PROJECT_SOURCE_DIR}/scripts/faults $<TARGET_FILE:failing_calls> $<TARGET_FILE_DIR:train> --every 307)
     partita_add_script_test(accuracy_cora TIMEOUT 300 NEEDS_DATA COMMAND
       python3 ${programs}/accuracy.py $<TARGET_FILE:train> ${PARTITA_DATA}/cora 81.0)
     partita_add_script_test(accuracy_citeseer TIMEOUT 300 NEEDS_DATA COMMAND
