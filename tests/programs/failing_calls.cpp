@@ -6,8 +6,8 @@
 /// on its stdin it forks, and the child runs main in FOLDER, in which the call of this KIND with this NUMBER,
 /// from 0, on this THREAD fails. The server writes the child's status as wait() has it, a line each. The
 /// child leaves there `stdout`, `stderr` and `calls`: a line "failed CALL" at once, and at the end
-/// "count KIND THREAD CALLS" of each kind and thread, and "live BLOCKS". THREAD is the way from main's, 0: the
-/// first thread that it starts is 0.0, the next 0.1. So numbers do not depend on the order of threads.
+/// "count KIND THREAD CALLS" of each kind and thread, and "live BLOCKS". THREAD is the way from main's, 0:
+/// the first thread that it starts is 0.0, the next 0.1. So numbers do not depend on the order of threads.
 
 #include <array>
 #include <atomic>
@@ -41,7 +41,8 @@ void __libc_free(void*);
 namespace {
 
 enum kind { allocation, read_, write_, open_, map, sync_, name, start, kinds };
-constexpr std::array<const char*, kinds> names{"allocation", "read", "write", "open", "map", "sync", "name", "start"};
+constexpr std::array<const char*, kinds> names{"allocation", "read", "write", "open",
+                                               "map",        "sync", "name",  "start"};
 constexpr std::array<int, kinds> codes{ENOMEM, EIO, ENOSPC, EMFILE, ENOMEM, EIO, EIO, EAGAIN};
 
 struct counted_thread {
@@ -98,8 +99,10 @@ void write_counts() {
   const auto say = [&](int size) { put(line.data(), static_cast<std::size_t>(size)); };
   for (int t = 0; t < thread_count; ++t)
     for (int k = 0; k < kinds; ++k)
-      if (const long calls = threads[static_cast<std::size_t>(t)].calls[static_cast<std::size_t>(k)]; calls > 0)
-        say(std::snprintf(line.data(), line.size(), "count %s %s %ld\n", names[static_cast<std::size_t>(k)], threads[static_cast<std::size_t>(t)].path.data(), calls));
+      if (const long calls = threads[static_cast<std::size_t>(t)].calls[static_cast<std::size_t>(k)];
+          calls > 0)
+        say(std::snprintf(line.data(), line.size(), "count %s %s %ld\n", names[static_cast<std::size_t>(k)],
+                          threads[static_cast<std::size_t>(t)].path.data(), calls));
   say(std::snprintf(line.data(), line.size(), "live %ld\n", live.load()));
 }
 
@@ -142,7 +145,9 @@ void serve() {
     std::array<char, 32> kind_name{}, thread{};
     std::array<char, 2048> folder{};
     long number = 0;
-    if (std::sscanf(line.data(), "%31s %31s %ld %2047s", kind_name.data(), thread.data(), &number, folder.data()) != 4) std::_Exit(98);
+    if (std::sscanf(line.data(), "%31s %31s %ld %2047s", kind_name.data(), thread.data(), &number,
+                    folder.data()) != 4)
+      std::_Exit(98);
     std::fflush(stdout);
     const pid_t child = ::fork();
     if (child == 0) return become_run(kind_name.data(), thread.data(), number, folder.data());
@@ -175,14 +180,19 @@ void* counted_body(void* from) {
 
 extern "C" {
 
-int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(), void* stack_end) {
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(), void (*fini)(),
+                      void (*rtld_fini)(), void* stack_end) {
   static decltype(__libc_start_main)* next = nullptr;
   main_of_program = main;
   return real(next, "__libc_start_main")(served_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-void* malloc(std::size_t size) { return fails(allocation, "malloc") ? nullptr : counted(__libc_malloc(size)); }
-void* calloc(std::size_t n, std::size_t size) { return fails(allocation, "calloc") ? nullptr : counted(__libc_calloc(n, size)); }
+void* malloc(std::size_t size) {
+  return fails(allocation, "malloc") ? nullptr : counted(__libc_malloc(size));
+}
+void* calloc(std::size_t n, std::size_t size) {
+  return fails(allocation, "calloc") ? nullptr : counted(__libc_calloc(n, size));
+}
 void* realloc(void* from, std::size_t size) {
   if (fails(allocation, "realloc")) return nullptr;
   void* const to = __libc_realloc(from, size);
@@ -190,8 +200,12 @@ void* realloc(void* from, std::size_t size) {
   if (from != nullptr && size == 0) --live;
   return to;
 }
-void* memalign(std::size_t alignment, std::size_t size) { return fails(allocation, "memalign") ? nullptr : counted(__libc_memalign(alignment, size)); }
-void* aligned_alloc(std::size_t alignment, std::size_t size) { return fails(allocation, "aligned_alloc") ? nullptr : counted(__libc_memalign(alignment, size)); }
+void* memalign(std::size_t alignment, std::size_t size) {
+  return fails(allocation, "memalign") ? nullptr : counted(__libc_memalign(alignment, size));
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  return fails(allocation, "aligned_alloc") ? nullptr : counted(__libc_memalign(alignment, size));
+}
 int posix_memalign(void** to, std::size_t alignment, std::size_t size) {
   if (fails(allocation, "posix_memalign")) return ENOMEM;
   void* const memory = counted(__libc_memalign(alignment, size));
@@ -204,20 +218,46 @@ void free(void* memory) {
   __libc_free(memory);
 }
 
-ssize_t read(int file, void* to, std::size_t size) { return fails(read_, "read") ? -1 : ::syscall(SYS_read, file, to, size); }
-ssize_t pread(int file, void* to, std::size_t size, off_t at) { return fails(read_, "pread") ? -1 : ::syscall(SYS_pread64, file, to, size, at); }
-ssize_t pread64(int file, void* to, std::size_t size, off64_t at) { return fails(read_, "pread64") ? -1 : ::syscall(SYS_pread64, file, to, size, at); }
-ssize_t write(int file, const void* from, std::size_t size) { return fails(write_, "write") ? -1 : ::syscall(SYS_write, file, from, size); }
-ssize_t pwrite(int file, const void* from, std::size_t size, off_t at) { return fails(write_, "pwrite") ? -1 : ::syscall(SYS_pwrite64, file, from, size, at); }
-ssize_t pwrite64(int file, const void* from, std::size_t size, off64_t at) { return fails(write_, "pwrite64") ? -1 : ::syscall(SYS_pwrite64, file, from, size, at); }
-ssize_t writev(int file, const iovec* from, int parts) { return fails(write_, "writev") ? -1 : ::syscall(SYS_writev, file, from, parts); }
-int ftruncate(int file, off_t size) { return fails(write_, "ftruncate") ? -1 : static_cast<int>(::syscall(SYS_ftruncate, file, size)); }
-int ftruncate64(int file, off64_t size) { return fails(write_, "ftruncate64") ? -1 : static_cast<int>(::syscall(SYS_ftruncate, file, size)); }
-int fallocate(int file, int mode, off_t at, off_t size) { return fails(write_, "fallocate") ? -1 : static_cast<int>(::syscall(SYS_fallocate, file, mode, at, size)); }
-int fallocate64(int file, int mode, off64_t at, off64_t size) { return fails(write_, "fallocate64") ? -1 : static_cast<int>(::syscall(SYS_fallocate, file, mode, at, size)); }
+ssize_t read(int file, void* to, std::size_t size) {
+  return fails(read_, "read") ? -1 : ::syscall(SYS_read, file, to, size);
+}
+ssize_t pread(int file, void* to, std::size_t size, off_t at) {
+  return fails(read_, "pread") ? -1 : ::syscall(SYS_pread64, file, to, size, at);
+}
+ssize_t pread64(int file, void* to, std::size_t size, off64_t at) {
+  return fails(read_, "pread64") ? -1 : ::syscall(SYS_pread64, file, to, size, at);
+}
+ssize_t write(int file, const void* from, std::size_t size) {
+  return fails(write_, "write") ? -1 : ::syscall(SYS_write, file, from, size);
+}
+ssize_t pwrite(int file, const void* from, std::size_t size, off_t at) {
+  return fails(write_, "pwrite") ? -1 : ::syscall(SYS_pwrite64, file, from, size, at);
+}
+ssize_t pwrite64(int file, const void* from, std::size_t size, off64_t at) {
+  return fails(write_, "pwrite64") ? -1 : ::syscall(SYS_pwrite64, file, from, size, at);
+}
+ssize_t writev(int file, const iovec* from, int parts) {
+  return fails(write_, "writev") ? -1 : ::syscall(SYS_writev, file, from, parts);
+}
+int ftruncate(int file, off_t size) {
+  return fails(write_, "ftruncate") ? -1 : static_cast<int>(::syscall(SYS_ftruncate, file, size));
+}
+int ftruncate64(int file, off64_t size) {
+  return fails(write_, "ftruncate64") ? -1 : static_cast<int>(::syscall(SYS_ftruncate, file, size));
+}
+int fallocate(int file, int mode, off_t at, off_t size) {
+  return fails(write_, "fallocate") ? -1 : static_cast<int>(::syscall(SYS_fallocate, file, mode, at, size));
+}
+int fallocate64(int file, int mode, off64_t at, off64_t size) {
+  return fails(write_, "fallocate64") ? -1 : static_cast<int>(::syscall(SYS_fallocate, file, mode, at, size));
+}
 int fsync(int file) { return fails(sync_, "fsync") ? -1 : static_cast<int>(::syscall(SYS_fsync, file)); }
-int rename(const char* from, const char* to) { return fails(name, "rename") ? -1 : static_cast<int>(::syscall(SYS_rename, from, to)); }
-int mkdir(const char* folder, mode_t mode) { return fails(name, "mkdir") ? -1 : static_cast<int>(::syscall(SYS_mkdir, folder, mode)); }
+int rename(const char* from, const char* to) {
+  return fails(name, "rename") ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+}
+int mkdir(const char* folder, mode_t mode) {
+  return fails(name, "mkdir") ? -1 : static_cast<int>(::syscall(SYS_mkdir, folder, mode));
+}
 
 int open(const char* path, int flags, ...) {
   std::va_list more;
@@ -242,10 +282,14 @@ std::FILE* fopen64(const char* path, const char* mode) {
   return fails(open_, "fopen64") ? nullptr : real(next, "fopen64")(path, mode);
 }
 void* mmap(void* at, std::size_t size, int protection, int flags, int file, off_t from) {
-  return fails(map, "mmap") ? MAP_FAILED : reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, from));
+  return fails(map, "mmap")
+             ? MAP_FAILED
+             : reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, from));
 }
 void* mmap64(void* at, std::size_t size, int protection, int flags, int file, off64_t from) {
-  return fails(map, "mmap64") ? MAP_FAILED : reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, from));
+  return fails(map, "mmap64")
+             ? MAP_FAILED
+             : reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, from));
 }
 
 int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {

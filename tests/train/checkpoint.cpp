@@ -8,9 +8,7 @@
 #include "partita/io/reordered.hpp"
 #include "partita/train/make_training.hpp"
 #include "support/datasets.hpp"
-#include "support/forwarding_transport.hpp"
 #include "support/matrices.hpp"
-#include "support/sanitized.hpp"
 #include "support/scratch.hpp"
 
 namespace test_checkpoint {
@@ -46,11 +44,9 @@ struct ending {
 /// Trains with checkpoints in the folder, from the newest on; ends after so many epochs if that is not 0,
 /// when one rank wishes so.
 ending trained(const place& at, const io::dataset& d, const nn::training_options& o, const fs::path& folder,
-               int stop_after = 0, std::span<const global_index> old_number = {},
-               const std::function<communicator(const communicator&)>& of = std::identity()) {
+               int stop_after = 0, std::span<const global_index> old_number = {}) {
   ending end;
-  on_threads(at.size(), [&](const communicator& threads) {
-    const communicator world = of(threads);
+  on_threads(at.size(), [&](const communicator& world) {
     nn::continuation<double> how;
     if (!folder.empty())
       how = nn::checkpoints_in<double>({.folder = folder, .every = 2, .resume = true}, o, d);
@@ -313,57 +309,6 @@ TEST_CASE("a checkpoint that cannot be written ends the run on every rank, and t
   CHECK(what == (folder.dir / "checkpoint-4.safetensors").string() + ": is not a regular file");
   fs::remove_all(folder.dir / "checkpoint-4.safetensors");
   CHECK(trained({row_1d, {2, 1, 1}}, d, o, folder.dir).result.resumed_from == 2);
-}
-
-/// Operations of this rank, in the world and in all groups split from it, until `left` of them have begun or
-/// ended: then one fails.
-class failing_once final : public forwarding_transport {
- public:
-  failing_once(std::shared_ptr<comm::transport> inner, std::shared_ptr<int> left)
-      : forwarding_transport(std::move(inner)), left_(std::move(left)) {}
-
-  std::uint64_t start(const comm::collective& op) override {
-    if ((*left_)-- == 0) throw communication_error("the cable broke");
-    return inner_->start(op);
-  }
-  void finish(const comm::collective& op, std::uint64_t token) override {
-    if ((*left_)-- != 0) return inner_->finish(op, token);
-    inner_->abandon(op, token);
-    throw communication_error("the cable broke");
-  }
-  std::shared_ptr<comm::transport> split(int color, int key, std::source_location where) override {
-    return std::make_shared<failing_once>(inner_->split(color, key, where), left_);
-  }
-  std::shared_ptr<comm::transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
-    return std::make_shared<failing_once>(inner_->on_memory(std::move(memory)), left_);
-  }
-
- private:
-  std::shared_ptr<int> left_;
-};
-
-TEST_CASE("whichever start or end of an operation fails, three ranks end with its error and go on again") {
-  const nn::training_options o = run_of("gcn");
-  const place three{row_1d, {3, 1, 1}};
-  const ending expected = trained(three, d, o, {});
-  for (int rank = 0; rank < 3; ++rank)
-    for (int k = 0;; k += sanitized ? 29 : 1) {
-      const scratch folder;
-      const auto left = std::make_shared<int>(k);
-      const std::string what = said([&] {
-        trained(three, d, o, folder.dir, 0, {}, [&](const communicator& c) {
-          if (c.rank() != rank) return c;
-          return c.with_transport(std::make_shared<failing_once>(c.transport(), left));
-        });
-      });
-      if (*left >= 0) {
-        CHECK(what == "");
-        CHECK(k - *left > 100);
-        break;
-      }
-      CHECK(what == "the cable broke");
-      if (k % 7 == rank) check_same(trained(three, d, o, folder.dir), expected, 0, std::to_string(k));
-    }
 }
 
 TEST_CASE("the state of another model is refused, naming the parameter") {
