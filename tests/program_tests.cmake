@@ -145,6 +145,15 @@ if(TARGET predict)
     python3 ${programs}/predict_program.py $<TARGET_FILE:train> $<TARGET_FILE:predict> ${PROJECT_SOURCE_DIR}/examples/pytorch_gcn.py
     ${python_with_numpy} ${library} ${launch})
 endif()
+if(TARGET convert AND CMAKE_BUILD_TYPE STREQUAL "Release")  # sanitizers have their own malloc
+  add_library(failing_calls SHARED programs/failing_calls.cpp)
+  target_compile_features(failing_calls PRIVATE cxx_std_20)
+  target_compile_options(failing_calls PRIVATE -Wno-format-truncation)
+  target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
+  partita_add_script_test(faults TIMEOUT 300 COMMAND
+    python3 -B ${PROJECT_SOURCE_DIR}/scripts/faults $<TARGET_FILE:failing_calls> $<TARGET_FILE_DIR:convert> --every 2
+    --case "convert to a folder" --case "convert to .npz" --case "convert to .part")
+endif()
 set(python_with_scipy)
 foreach(python python3 /usr/bin/python3)
   if(NOT python_with_scipy)

@@ -96,6 +96,10 @@ enum class isolated_vertices { added, refused, left_out };
 void add_vertices(graph& g, const vertex_tables& files, isolated_vertices isolated, const std::string& source,
                   const std::string& folder, int threads, const std::function<void(const std::string&)>& say);
 
+/// write(), into a folder. Where that fails, a folder that was not there before is removed: one with some of
+/// its files could be taken for another graph.
+void whole_or_none(const std::filesystem::path& dir, const std::function<void()>& write);
+
 void write_edges(const std::filesystem::path& path, std::span<const partita::io::edge> edges);
 
 /// In the precision of the table, which has a row.

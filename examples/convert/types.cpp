@@ -21,12 +21,8 @@ void write_type(const fs::path& dir, const io::dataset& data,
       " features" + (data.split.empty() ? "" : ", labels and split"));
 }
 
-}  // namespace
-
-void convert_types(const std::string& in, const std::string& out, int threads,
-                   std::optional<std::size_t> unpack_limit,
-                   const std::function<void(const std::string&)>& say) try {
-  const io::ogb_types graph(in, threads, unpack_limit);
+void write_types(const io::ogb_types& graph, const std::string& out,
+                 const std::function<void(const std::string&)>& say) {
   const fs::path vertices = fs::path(out) / "vertices", edges = fs::path(out) / "edges";
   for (const auto& type : graph.types()) write_type(vertices / type.name, graph.vertices(type), say);
   fs::create_directories(edges);
@@ -41,6 +37,15 @@ void convert_types(const std::string& in, const std::string& out, int threads,
     say(name + ".npy: " + std::to_string(found.size()) + " edges" +
         (features.rows > 0 ? ", " + std::to_string(features.cols) + " features" : ""));
   }
+}
+
+}  // namespace
+
+void convert_types(const std::string& in, const std::string& out, int threads,
+                   std::optional<std::size_t> unpack_limit,
+                   const std::function<void(const std::string&)>& say) try {
+  const io::ogb_types graph(in, threads, unpack_limit);
+  whole_or_none(out, [&] { write_types(graph, out, say); });
 } catch (const fs::filesystem_error& e) {
   throw partita::input_error(e.path1().string() + ": cannot be created (" + e.code().message() + ")");
 }

@@ -293,7 +293,7 @@ void write_as(const std::string& path, format to, graph g, const std::string& so
     case format::npy:
       return write_edges(path, g.edges);
     case format::folder:
-      return write_folder(path, g, source, say);
+      return whole_or_none(path, [&] { write_folder(path, g, source, say); });
     case format::blocked:
       return write_blocks(path, std::move(g), parts);
     case format::ogb:
@@ -303,6 +303,17 @@ void write_as(const std::string& path, format to, graph g, const std::string& so
 }
 
 }  // namespace
+
+void whole_or_none(const fs::path& dir, const std::function<void()>& write) {
+  std::error_code status;
+  const bool is_new = !fs::exists(dir, status);
+  try {
+    write();
+  } catch (...) {
+    if (is_new) fs::remove_all(dir, status);
+    throw;
+  }
+}
 
 void write_edges(const fs::path& path, std::span<const io::edge> edges) {
   static_assert(sizeof(io::edge) == 2 * sizeof(std::int64_t));

@@ -83,9 +83,8 @@ class checkpoint_folder {
   std::vector<int> epochs() const {
     std::vector<int> found;
     std::error_code status;
-    for (std::filesystem::directory_iterator entry(folder_, status), end; !status && entry != end;
-         entry.increment(status))
-      if (const auto epoch = epoch_in(entry->path().filename().string())) found.push_back(*epoch);
+    for (const std::string& name : detail::names_in(folder_, status))
+      if (const auto epoch = epoch_in(name)) found.push_back(*epoch);
     if (status) detail::fail(folder_.string(), "cannot be read (" + status.message() + ")");
     std::ranges::sort(found, std::ranges::greater());
     return found;

@@ -3,8 +3,15 @@
 /// Files and folders as POSIX opens them.
 
 #include <cerrno>
+#include <dirent.h>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace partita::io::detail {
 
@@ -35,5 +42,18 @@ class descriptor {
  private:
   int number_;
 };
+
+/// The names in a folder, in no order; `status` says why it cannot be read, or nothing. (Where an allocation
+/// fails in it, the directory_iterator of libstdc++ 12 ends the process.)
+inline std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& status) {
+  const auto close = [](DIR* open) { ::closedir(open); };
+  std::vector<std::string> names;
+  errno = 0;
+  if (const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close); open)
+    while (const dirent* const entry = (errno = 0, ::readdir(open.get())))
+      if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
+  status = std::error_code(errno, std::generic_category());
+  return names;
+}
 
 }  // namespace partita::io::detail

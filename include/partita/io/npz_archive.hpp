@@ -192,8 +192,10 @@ class npz_writer {
     const zip_int64_t place =
         source == nullptr ? -1 : zip_file_add(archive_, (entry + ".npy").c_str(), source, 0);
     if (place < 0 && source != nullptr) zip_source_free(source);
-    if (place < 0 ||
-        zip_set_file_compression(archive_, static_cast<zip_uint64_t>(place), ZIP_CM_STORE, 0) != 0)
+    const auto at = static_cast<zip_uint64_t>(place);
+    constexpr zip_uint16_t midnight = 0, first_of_january_1980 = 0x21;  // the same bytes at any time
+    if (place < 0 || zip_set_file_compression(archive_, at, ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(archive_, at, midnight, first_of_january_1980, 0) != 0)
       fail(name_, std::string("cannot be written (") + zip_strerror(archive_) + ")");
   }
 

@@ -151,11 +151,11 @@ inline void write_whole_file(const std::filesystem::path& path,
 inline int remove_unfinished_files(const std::filesystem::path& folder) {
   std::error_code status;
   int removed = 0;
-  for (std::filesystem::directory_iterator entry(folder, status), end; !status && entry != end;
-       entry.increment(status)) {
-    if (!entry->path().filename().string().starts_with(detail::unfinished_prefix)) continue;
-    if (::unlink(entry->path().c_str()) != 0 && errno != ENOENT)
-      detail::fail(entry->path().string(),
+  for (const std::string& name : detail::names_in(folder, status)) {
+    if (!name.starts_with(detail::unfinished_prefix)) continue;
+    const std::filesystem::path path = folder / name;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+      detail::fail(path.string(),
                    "cannot be removed (" + std::error_code(errno, std::generic_category()).message() + ")");
     ++removed;
   }

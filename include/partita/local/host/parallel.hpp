@@ -100,6 +100,7 @@ class worker_team {
   };
 
   void grow(std::size_t workers) {
+    workers_.reserve(workers);  // so that nothing fails once a thread runs
     while (workers_.size() < workers) {
       auto w = std::make_unique<worker>();
       w->thread = std::thread([this, &me = *w, part = static_cast<int>(workers_.size()) + 1] {
