@@ -19,6 +19,7 @@
 #include "../train/complete.hpp"
 #include "../train/input.hpp"
 #include "../train/ordering.hpp"
+#include "../train/report.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"
 #include "table.hpp"
@@ -137,7 +138,10 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
   }
   std::vector<nn::policy_candidate> all;
   partita::threads::run(ranks, [&](const partita::communicator& world) {
-    nn::policy_choice found = choose_on(*c.machine, from, world, data, c);
+    plan_search here = from;
+    if (world.rank() == 0 && !c.quiet)
+      here.policies.observe = work_printer({.name = "plan: comparing", .unit = "candidates", .to = stderr});
+    nn::policy_choice found = choose_on(*c.machine, here, world, data, c);
     if (world.rank() == 0) all = std::move(found.candidates);
   });
   return all;

@@ -7,8 +7,7 @@
 #include "arrangement.hpp"
 #include "partita/comm/cores.hpp"
 
-int cores_per_rank(const partita::communicator& world) {
-  using partita::global_index;
+double share_of_cores(const partita::communicator& world) {
   const partita::comm::core_set cores = partita::comm::usable_cores();
   const std::vector<std::uint8_t> all = world.all_gather(cores);
   const std::vector<int> here = ranks_on_machine(world);
@@ -22,8 +21,11 @@ int cores_per_rank(const partita::communicator& world) {
   double share = 1e-6;  // a third of each of three cores is one
   for (std::size_t core = 0; core < 8 * cores.size(); ++core)
     if (partita::comm::contains(cores, core)) share += 1 / static_cast<double>(users_of(core));
-  const auto mine = std::max<global_index>(1, static_cast<global_index>(share));
-  return static_cast<int>(-world.all_reduce(-mine, partita::reduction::max));
+  return -world.all_reduce(-share, partita::reduction::max);
+}
+
+int cores_per_rank(const partita::communicator& world) {
+  return std::max(1, static_cast<int>(share_of_cores(world)));
 }
 
 int threads_per_rank(const partita::communicator& world, std::optional<int> asked) {

@@ -35,12 +35,24 @@ partita::on_cuda::cuda_libraries vendor_libraries([[maybe_unused]] bool tf32) {
   return libraries;
 }
 
+/// Throws device_error where there is none.
+int device_count() {
+  int devices = 0;
+  try {
+    partita::on_cuda::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  } catch (const partita::device_error& e) {
+    throw partita::device_error(
+        std::string(e.what()) +
+        "; without a card scripts/ptx-run, of the sources, runs this program on an emulator");
+  }
+  return devices;
+}
+
 }  // namespace
 
 partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
                                                        const std::string& comm, bool tf32) {
-  int devices = 0;
-  partita::on_cuda::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const int devices = device_count();
   const std::vector<int> here = comm == "threads" ? std::vector{world.rank()} : ranks_on_machine(world);
   if (comm == "nccl" && std::ssize(here) > devices) {
     const std::string ranks = std::to_string(here.size());

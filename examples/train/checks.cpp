@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../ranks/cores.hpp"
 #include "../ranks/same_input.hpp"
 #include "complete.hpp"
 #include "partita/train/checkpoint.hpp"
@@ -165,6 +166,10 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
   if (reads_features && !t.raw_features && data.vertex_features.has_negative())
     notes.push_back("some features are negative, so features are not divided by their row sums");
   add_unused(notes, data, t);
+  if (c.calibration && c.calibration->slower == 1 && share_of_cores(world) < 1)
+    notes.push_back(fmt::format(
+        "{} ranks share cores, and --calibration takes each to have one; \"slower\" in {} can say otherwise",
+        world.size(), c.calibration->file));
   if (const global_index loops = reads(t, "self-loops") ? loops_of(world, data) : 0;
       loops > 0 && t.loops == partita::graph::self_loops::sum)
     notes.push_back(fmt::format(

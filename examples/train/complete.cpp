@@ -163,7 +163,7 @@ void require_mesh(const command& c) {
                    {c.in_batches(), "--batch", "it compares steps on the whole graph at once"}});
 }
 
-void require_products(const command& c) {
+void require_products(const CLI::App& app, const command& c) {
   const bool stores = c.training.storage != nn::operand_format::own,
              rounds = stores || c.training.operands != nn::operand_format::own;
   const std::string option = stores ? "--storage bf16" : rounds ? "--products bf16" : "--row-encoding";
@@ -174,6 +174,8 @@ void require_products(const command& c) {
   refuse_beside(
       option,
       {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
+       {stores && app.count("--products") > 0 && c.training.operands == nn::operand_format::own,
+        "--products f32", "what has 2 bytes in memory is multiplied as it is"},
        {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
        {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
        {c.in_batches(), "--batch", on_whole_graphs},
@@ -283,7 +285,7 @@ void complete(const CLI::App& app, command& c) {
   complete_mini_batches(app, c);
   complete_stages(app, c);
   require_mesh(c);
-  require_products(c);
+  require_products(app, c);
   refuse_if(c.training.exchange_chunks > 1 && c.training.exchange == partita::row_exchange::full,
             "--exchange-chunks is for needed rows: not with --exchange full");
   const std::string nodes = fmt::format("--ranks-of-node {}", c.training.ranks_of_node);
@@ -309,6 +311,9 @@ void complete(const CLI::App& app, command& c) {
               "{} {} has kernels that were measured in {}, and --precision is {}: `calibrate --precision {}` "
               "measures those",
               option, (*m)->file, (*m)->precision, c.precision, c.precision);
+  if (c.calibration)
+    refuse_beside("--calibration",
+                  {{c.in_batches(), "--batch", "it compares steps on the whole graph at once"}});
   refuse_if(c.calibration && c.policy != "auto" && c.mesh != "auto",
             "--calibration is for --policy auto and --mesh auto");
   refuse_if(c.calibration && c.machine,

@@ -179,8 +179,8 @@ partita::comm::progress work_printer(counted_work work, int from_all) {
     last = now;
     shown = true;
     const auto of = static_cast<double>(all), so_far = static_cast<double>(done);
-    fmt::print("{}: {:.0f} of {:.0f} {}, {:.0f} s left\n", work.name, so_far * scale, of * scale, work.unit,
-               seconds_between(begin, now) / static_cast<double>(done - first) * (of - so_far));
-    std::fflush(stdout);
+    fmt::print(work.to, "{}: {:.0f} of {:.0f} {}, {:.0f} s left\n", work.name, so_far * scale, of * scale,
+               work.unit, seconds_between(begin, now) / static_cast<double>(done - first) * (of - so_far));
+    std::fflush(work.to);
   };
 }

@@ -3,6 +3,7 @@
 /// What `train` shows and writes. All of it is for one rank only.
 
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct counted_work {
   std::string name;  ///< what is done
   std::string unit;
   double size = 1;  ///< of a unit, in what the observer is told
+  std::FILE* to = stdout;
 };
 
 /// An observer that prints such lines, the first after a second; `from_all` times as much as it is told is

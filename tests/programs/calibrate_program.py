@@ -162,6 +162,8 @@ class CalibrateProgram(ProgramCase):
         machine = self.write("machine.json", {"between": {"latency": 1e-5}, "kernels": {"latency": 5e-6, "multiplications": 1e12}})
         self.check_fewest_words(*self.plan(machine, "gcn"))
         asked = self.result_of(train("--json", self.out, "--calibration", machine, "--policy", "grid_2d", "--mesh", "auto", "--ranks", "4"))
+        shares = [note for note in asked["notes"] if note == f'4 ranks share cores, and --calibration takes each to have one; "slower" in {machine} can say otherwise']
+        self.assertEqual(len(shares), len(os.sched_getaffinity(0)) < 4)
         chosen, = (c for c in asked["candidates"] if c["chosen"])
         names = "exchange", "stationary", "exchange-chunks"
         self.assertEqual([asked["run"]["options"].get(name) for name in names], [chosen.get(name.replace("-", "_")) for name in names])
@@ -226,6 +228,7 @@ class CalibrateProgram(ProgramCase):
             self.assertEqual(json.load(f)["ranks"], 3)
         done = train("--machine", machine, "--calibration", machine)
         self.assertIn("--calibration and --machine do not go together", done.stderr)
+        self.check_refused(train("--calibration", machine, "--batch", "8"), 2, "--batch and --calibration do not go together: it compares steps on the whole graph at once")
         self.refused(self.write("machine.json", {"kernels": {}}), "kernels needs a latency, a bandwidth or multiplications")
 
     def test_what_calibrate_refuses(self):

@@ -201,11 +201,12 @@ class Checkpoints(ProgramCase):
         self.assertEqual(self.train(4, *self.kept("--resume"), says=f"train: {self.folder} has no checkpoint to resume from; training starts anew\n")["resumed_from"], None)
         for more in ([], ["--ranks", "3"]):
             self.refused(1, "has checkpoints of an earlier run, the newest of epoch 4; resume it", 8, *self.kept(), *more)
-            self.refused(1, "the model of that run is gcn, and this one's is sage", 8, *self.kept("--resume"), *more, "--model", "sage")
-            self.refused(1, "the lr of that run is 0.01", 8, *self.kept("--resume"), *more, "--lr", "0.1")
+            self.refused(1, "that run was trained with --model gcn, this one is with --model sage", 8, *self.kept("--resume"), *more, "--model", "sage")
+            self.refused(1, "that run was trained with --lr 0.01, this one is with --lr 0.1", 8, *self.kept("--resume"), *more, "--lr", "0.1")
+            self.refused(1, "that run was trained without --storage, this one is with --storage bf16", 8, *self.kept("--resume"), *more, "--storage", "bf16")
             self.refused(1, "4 epochs have been trained, more than the 3", 3, *self.kept("--resume"), *more)
         if LAUNCH:
-            self.refused(1, "the seed of that run is 0, and this one's is 3", 8, *self.kept("--resume"), "--seed", "3", launch=[*LAUNCH, "3"])
+            self.refused(1, "that run was trained with --seed 0, this one is with --seed 3", 8, *self.kept("--resume"), "--seed", "3", launch=[*LAUNCH, "3"])
 
     def test_where_nothing_can_be_written(self):
         open(self.folder, "w").close()

@@ -36,6 +36,7 @@ expect 2 "./grolden is no program" "$run" ./grolden
 expect 2 "--devices needs a number from 1" "$run" --devices 0 train
 expect 3 "--target emulator train" "$1/scripts/ptx-run" train
 expect 2 "is no program" "$run" "$folder"
+expect 1 "without a card scripts/ptx-run, of the sources, runs this program on an emulator" env EMULATOR_DEVICES=0 "$run" train --data karate --model gcn
 expect 1 "4 ranks need 4 devices, there are 2" env EMULATOR_DEVICES=2 "$run" train --data karate --model gcn --comm nccl --ranks 4
 
 # Programs as docs/gpu.md has nvcc build them, and as the emulator cannot use them.

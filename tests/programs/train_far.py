@@ -5,6 +5,7 @@ import array
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -236,6 +237,15 @@ class Far(ProgramCase):
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--quiet", *self.far_options("1000"), "--ranks", "2")
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
         self.assertRegex(done.stderr, r"bytes, which a window of near memory of \d+ bytes does not hold twice|window")
+        memory, said = 1000, ["--memory"]
+        while said:  # each says what its operation needs, and a later one may need more
+            done = self.run_train(*karate, *self.far_options(memory), "--epochs", "2")
+            said = re.findall(r": it must have (\d+), and --memory, half of which is the window, at least (\d+)$", done.stderr)
+            self.assertEqual((done.returncode, len(said)), (1, 1) if said else (0, 0), done.stderr)
+            for window, least in said:
+                self.assertEqual((int(least), int(least) > memory), (2 * int(window), True), done.stderr)
+                memory = int(least)
+        self.assertLess(memory, 20000)
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_that_is_not_writable(self):

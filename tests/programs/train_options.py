@@ -121,6 +121,9 @@ class Options(ProgramCase):
             with open(model, "rb") as f, open(again, "rb") as g:
                 self.assertEqual(f.read()[-100:], g.read()[-100:])
         self.assertEqual([score is None for score in self.train("--epochs", "7", "--evaluate-every", "3")["val_accuracies"]], [True, True, False, True, True, False, False])
+        for name in ("gcnii", "resgcn"):
+            own, stored = (self.train("--model", name, "--layers", "2", "--epochs", "3", "--ranks", "2", *more)["loss"] for more in ([], ["--storage", "bf16"]))
+            self.assertTrue(own != stored and all(abs(a - b) < 0.01 * a for a, b in zip(own, stored)), (name, own, stored))
         self.train("--model", "gcn", "--save", model)
         self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--hidden", "9", "--init", model, "--quiet"), 1, "the model has a parameter W0 (34 x 9) where " + model)
         self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--schedule", "cosine", "--schedule-least", "1", "--quiet"), 2, "--schedule-least 1 is more than --lr 0.01")
@@ -161,6 +164,8 @@ class Options(ProgramCase):
                                  ("--ranks-of-node: 0 is not a positive whole number", "--ranks-of-node", "0"),
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--precision f64 and --storage bf16 do not go together", "--storage", "bf16", "--precision", "f64"),
+                                 ("--products f32 and --storage bf16 do not go together", "--storage", "bf16", "--products", "f32"),
+                                 ("--storage bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled", "--model", "gat", "--storage", "bf16"),
                                  ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
                                  *((f"{name} and --task links do not go together", "--task", "links", name, *more) for name, *more in

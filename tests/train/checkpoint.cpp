@@ -221,18 +221,20 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
   const auto refused = [&](const std::string& end, auto change) {
     nn::training_options other = o;
     change(other);
-    CHECK(run(other, true, &told) == newest + ": " + end);
+    CHECK(run(other, true, &told) == newest + ": that run was trained " + end);
   };
-  refused("the model of that run is gcn, and this one's is sage", [](auto& x) { x.model = "sage"; });
-  refused("the hidden of that run is 7, and this one's is 9,3", [](auto& x) { x.hidden = {9, 3}; });
-  refused("the seed of that run is 42, and this one's is 1", [](auto& x) { x.seed = 1; });
-  refused("the dropout of that run is 0.5, and this one's is 0.1", [](auto& x) { x.dropout = 0.1; });
-  refused("the embedding of that run is 0, and this one's is 4", [](auto& x) { x.embedding = 4; });
+  refused("with --model gcn, this one is with --model sage", [](auto& x) { x.model = "sage"; });
+  refused("with --hidden 7, this one is with --hidden 9,3", [](auto& x) { x.hidden = {9, 3}; });
+  refused("with --seed 42, this one is with --seed 1", [](auto& x) { x.seed = 1; });
+  refused("with --dropout 0.5, this one is with --dropout 0.1", [](auto& x) { x.dropout = 0.1; });
+  refused("without --embedding, this one is with --embedding 4", [](auto& x) { x.embedding = 4; });
+  refused("without --clip, this one is with --clip 2", [](auto& x) { x.clip = 2; });
+  refused("without --raw-features, this one is with --raw-features", [](auto& x) { x.raw_features = true; });
   nn::training_options shorter = o;
   shorter.epochs = 4;
   CHECK(run(shorter, true, &told) == "6 epochs have been trained, more than the 4 that are asked for");
   CHECK(said([&] { nn::checkpoints_in<float>({.folder = folder.dir, .resume = true}, o, d).load(); }) ==
-        newest + ": the precision of that run is f64, and this one's is f32");
+        newest + ": that run was trained with --precision f64, this one is with --precision f32");
 
   const auto weights_in = [](const std::string& file) {
     std::vector<std::vector<double>> all;

@@ -75,6 +75,12 @@ TEST_CASE("a choice of one policy, and of none") {
         chosen(world, directed_graph(), {.policies = {grid_2d}, .every_mesh = true, .threads = 2});
     CHECK(one.policy.name == grid_2d.name);
     CHECK(one.candidates.size() == 3);
+    std::vector<std::pair<global_index, global_index>> told;
+    (void)chosen(world, directed_graph(),
+                 {.policies = {grid_2d},
+                  .every_mesh = true,
+                  .observe = [&](global_index done, global_index all) { told.emplace_back(done, all); }});
+    CHECK(told == std::vector<std::pair<global_index, global_index>>{{1, 3}, {2, 3}, {3, 3}});
     for (const nn::policy_candidate& k : one.candidates) CHECK(k.same_as.empty());
     CHECK_THROWS_AS(chosen(world, directed_graph(), {.policies = {}}), mesh_error);
   });

@@ -317,10 +317,10 @@ TEST_CASE("options that do not go together are refused by name, and so is anothe
   const std::string file = (folder.dir / "checkpoint-6.safetensors").string();
   o.epochs = 8;
   CHECK(said([&] { trained({}, o, folder.dir); }) ==
-        file + ": the schedule-period of that run is 6, and this one's is 8");
+        file + ": that run was trained with --schedule-period 6, this one is with --schedule-period 8");
   o.schedule = {.period = 0};
   CHECK(said([&] { trained({}, o, folder.dir); }) ==
-        file + ": the schedule of that run is cosine, and this one has none");
+        file + ": that run was trained with --schedule cosine, this one is without --schedule");
 }
 
 }  // namespace test_training

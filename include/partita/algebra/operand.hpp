@@ -202,6 +202,12 @@ class kept_matrix {
     return *own_;
   }
   bool is_rounded() const { return rounded_.has_value(); }
+  /// Y itself, or, if it is rounded, its numbers in `wide`.
+  const matrix& widened(matrix& wide) const {
+    if (own_) return *own_;
+    copy(read(), wide);
+    return wide;
+  }
   /// Where it is not rounded.
   const matrix& values() const { return *own_; }
 
@@ -218,6 +224,12 @@ class dense_operand {
 
   const matrix& operator()(const operand<T, Device>& x) {
     return x.visit([&](const auto& h) -> const matrix& { return whole(h); });
+  }
+  /// The same, but numbers that are stored as base::bfloat16 are put in `wide`.
+  const matrix& operator()(const operand<T, Device>& x, matrix& wide) {
+    if (x.stored() == nullptr) return (*this)(x);
+    copy(x, wide);
+    return wide;
   }
   /// Frees the expanded matrix.
   void release() { written_out_.reset(); }

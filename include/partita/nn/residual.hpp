@@ -25,7 +25,12 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
       base::throw_error<shape_error>(
           {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
     layer_.forward(h, z, p.alone());
-    zip(dense_input_(h), z, z, std::plus<>{});  // (n, f)
+    h.visit([&](const auto& x) {  // (n, f)
+      if constexpr (requires { zip(x, z, z, std::plus<>{}); })
+        zip(x, z, z, std::plus<>{});
+      else
+        zip(dense_input_(h), z, z, std::plus<>{});
+    });
   }
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     layer_.backward(h, dz, dh);

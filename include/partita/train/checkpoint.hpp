@@ -55,23 +55,33 @@ io::tensor_metadata lasting_options(training_options o, const io::dataset& data)
   return found;
 }
 
+/// "with --dropout 0.5", "without --embedding" or "on data of 34 vertices": what an option says of a run.
+inline std::string phrase_of(const std::string& name, const std::string& value) {
+  if (name == "vertices" || name == "features" || name == "classes")
+    return "on data of " + value + " " + name;
+  if (name == "task") return "for " + (value.empty() ? word_of(io::task::classes) : value);
+  const auto f = std::ranges::find(fields, name, &field::name);
+  const bool is_off =
+      value.empty() || value == "no" || (f != fields.end() && f->range.or_none && value == text_of(*f, {}));
+  return (is_off ? "without --" : "with --") + name + (is_off || value == "yes" ? "" : " " + value);
+}
+
 /// Throws input_error, which names the first option that differs.
 inline void require_options(const io::safetensors_file& file, const io::tensor_metadata& wanted) {
-  for (const auto& [key, value] : wanted) {
-    const auto found = file.metadata().find(key);
+  const auto require_equal = [&](const std::string& key, const std::string& there, const std::string& here) {
     const std::string name = key.substr(sizeof(options_prefix) - 1);
-    if (found == file.metadata().end() && name == "task" && value == "labels") continue;  // as of older ones
-    if (found == file.metadata().end())
-      base::throw_error<input_error>(
-          {file.name(), ": that run has no ", name, ", and this one's is ", value});
-    if (found->second != value)
-      base::throw_error<input_error>({file.name(), ": the ", name, " of that run is ",
-                                      io::printable(found->second), ", and this one's is ", value});
+    if (there == here || (there.empty() && name == "task" && here == "labels")) return;  // as of older ones
+    base::throw_error<input_error>({file.name(), ": that run was trained ",
+                                    phrase_of(name, io::printable(there)), ", this one is ",
+                                    phrase_of(name, here)});
+  };
+  const io::tensor_metadata& had = file.metadata();
+  for (const auto& [key, value] : wanted) {
+    const auto found = had.find(key);
+    require_equal(key, found == had.end() ? "" : found->second, value);
   }
-  for (const auto& [key, value] : file.metadata())
-    if (key.starts_with(options_prefix) && !wanted.contains(key))
-      base::throw_error<input_error>({file.name(), ": the ", key.substr(sizeof(options_prefix) - 1),
-                                      " of that run is ", io::printable(value), ", and this one has none"});
+  for (const auto& [key, value] : had)
+    if (key.starts_with(options_prefix) && !wanted.contains(key)) require_equal(key, value, "");
 }
 
 inline int number_in(const io::safetensors_file& file, const std::string& key) {

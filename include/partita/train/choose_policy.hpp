@@ -28,6 +28,7 @@ struct policy_search {
   std::vector<partita::stationary> stationaries = {};
   /// Of the exchange of needed rows, where it is tried or given: training_options::exchange_chunks.
   std::vector<int> chunks = {};
+  comm::progress observe = {};  ///< is told on its rank how many candidates of all have a cost, after each
 };
 
 /// A policy on a mesh, with what its products exchange, and the cost of training under it.
@@ -217,10 +218,12 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
     tried.emplace_back(&k, make_mesh(k.mesh));
     edges.expect(graph::vertex_blocking(tried.back().second, data, options));
   }
+  global_index done = 0;
   for (auto& [k, m] : tried) {
     training_options asked = options_of(*k, options);
     if (!by_seconds) asked.exchange_chunks = 0;  // the words are the same, and nothing is set up
     k->cost = predict_cost<T>(m, edges, asked, k->policy);
+    if (from.observe) from.observe(++done, std::ssize(tried));
   }
   detail::drop_repeated(all);
   const policy_candidate& chosen = detail::choose(all, from.most_bytes);

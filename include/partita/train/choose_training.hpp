@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,9 +34,11 @@ inline std::vector<policy_candidate> arrangements_of(policy_search from, int ran
 template <class T, class MakeMesh>
 policy_choice choose_set_up(int ranks, const MakeMesh& make_mesh, const io::dataset& data,
                             const training_options& options, std::vector<policy_candidate> all,
-                            std::optional<std::size_t> most_bytes, const auto& completed) {
+                            const policy_search& from, const auto& completed) {
   if (data.task == io::task::links)
     throw error("links are predicted on whole graphs, without stages and batches");
+  const auto tried = std::ranges::count(all, std::string_view(), &policy_candidate::same_as);
+  global_index done = 0;
   for (policy_candidate& k : all) {
     if (!k.same_as.empty()) continue;
     const auto m = make_mesh(k.stages > 0 ? mesh_shape{ranks, 1, 1} : k.mesh);
@@ -47,8 +48,9 @@ policy_choice choose_set_up(int ranks, const MakeMesh& make_mesh, const io::data
     const int of_entries = k.stages > 0 ? k.mesh.size() : k.mesh.size(k.policy.sparse.used());
     k.cost =
         cost_of<T>(m, data, of_entries, [&] { return make_training<T>(m, data, asked, k.policy, k.mesh); });
+    if (from.observe) from.observe(++done, tried);
   }
-  const policy_candidate& chosen = detail::choose(all, most_bytes);
+  const policy_candidate& chosen = detail::choose(all, from.most_bytes);
   policy_choice choice{chosen.policy, chosen.mesh, {}};
   choice.candidates = std::move(all);
   return choice;
@@ -85,7 +87,7 @@ policy_choice choose_stages(int ranks, const MakeMesh& make_mesh, const io::data
         k.stages = stages, k.stage_chunks = chunks;
       }
   }
-  return detail::choose_set_up<T>(ranks, make_mesh, data, options, std::move(all), from.inside.most_bytes,
+  return detail::choose_set_up<T>(ranks, make_mesh, data, options, std::move(all), from.inside,
                                   [&](pipeline_options& how, mesh_shape inside) {
                                     if (from.chunk_of) how.chunk_of = from.chunk_of(how, inside);
                                   });
@@ -114,7 +116,7 @@ policy_choice choose_placement(int ranks, const MakeMesh& make_mesh, const io::d
       if (given == automatic ? how == column && !slices : how != given) continue;
       all.emplace_back(of).placement = how;
     }
-  return detail::choose_set_up<T>(ranks, make_mesh, data, options, std::move(all), from.most_bytes,
+  return detail::choose_set_up<T>(ranks, make_mesh, data, options, std::move(all), from,
                                   [](const pipeline_options&, mesh_shape) {});
 }
 

@@ -37,11 +37,9 @@ struct model_row {
   bool reads_edge_vectors = false;  ///< io::dataset::edge_features, where there are some
   bool carries_edges = false;       ///< from layer to layer: on blocks, their edges must be the same
 
-  /// Whether every product with the graph is one of builder::product, which rounds operands; so it is where
-  /// stages multiply with other products.
+  /// Whether every product with the graph is one of builder::product, which rounds operands, and what
+  /// backward reads is kept by builder::kept; so it is where stages multiply with other products.
   bool rounds_operands() const { return on_stages; }
-  /// Whether its layers keep what backward reads by builder::kept.
-  bool stores_bfloat16() const { return on_stages && convolutions == 0; }
   bool is_on_blocks() const { return on_blocks.products > 0; }
   /// Convolutions, of a model that has so many unless the options say otherwise.
   int convolutions_of(const training_options& o) const { return o.layers > 0 ? o.layers : convolutions; }

@@ -188,16 +188,13 @@ void add_model(const named_model<T, Device>& model) {
 }
 
 /// Throws error where operands of products are to be rounded, stored rounded or sent in fewer bytes, and a
-/// product of this model has others, or a layer keeps others.
+/// product of this model has others.
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
   const bool stores = options.storage != operand_format::own,
              rounds = stores || options.operands != operand_format::own;
   if (stores && !algebra::stored_as<base::bfloat16, T, Device>)
     base::throw_error<error>({"features and activations are stored as bfloat16 for float, on the host"});
-  if (stores && !model.stores_bfloat16())
-    base::throw_error<error>({"model ", model.title(), " keeps activations that are not stored as bfloat16; ",
-                              models_that(&model_row::stores_bfloat16), " keep none"});
   if (!rounds && options.encoding == algebra::row_encoding::exact) return;
   if (rounds && !algebra::multiplies_bfloat16<T, Device>)
     base::throw_error<error>({"products with operands of bfloat16 are for float"});

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "partita/local/cuda/partial_sums.hpp"
 #include "partita/local/cuda/warp_product.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -105,28 +106,6 @@ struct finish_targets {
   }
 };
 
-/// to(i, h) = the sum of what `from` has for blocks of columns, one behind the other.
-template <class T>
-struct add_blocks_of_heads {
-  const T* from;
-  local_index blocks;
-  matrix_view<T> to;
-
-  constexpr void operator()(std::int64_t thread) const {
-    const cell at = cell_of(thread, to.cols);
-    T total = 0;
-    for (std::int64_t b = 0; b < blocks; ++b) total += from[(b * to.rows + at.row) * to.cols + at.col];
-    to(at.row, at.col) = total;
-  }
-};
-
-/// Numbers of blocks of columns, before they are added up.
-template <class T>
-struct blocks_of_heads {
-  explicit blocks_of_heads(const device_queue<cuda_device>&) {}
-  buffer<T, cuda_device> numbers;
-};
-
 /// y = E x for the coefficients f of the entries (rows are targets), and what of it gradients need: y again,
 /// the same with the coefficients times leaky', and the sums over rows of those before dropout times leaky'.
 template <class F, class T>
@@ -197,7 +176,7 @@ void attention_sources(const device_queue<cuda_device>& q, local::input_csr<T> a
                                        const matrix_view<const T>& of_dy) {
     const auto lanes = warp_lanes::of(heads, of_dy.cols, width, 4 / width);
     const auto rows = static_cast<std::size_t>(lanes.blocks) * static_cast<std::size_t>(a.rows);
-    auto& memory = q.resource<blocks_of_heads<T>>().numbers;
+    auto& memory = q.resource<block_memory<T>>().parts;
     if (lanes.blocks > 1) memory.grow(q, rows * static_cast<std::size_t>(s.heads));
     const matrix_view<T> of_blocks{memory.data(), a.rows, s.heads, s.heads};
     const bool own_in_packs = x.cols % width == 0 && aligned(x, width);
@@ -209,7 +188,7 @@ void attention_sources(const device_queue<cuda_device>& q, local::input_csr<T> a
                                  of_dy, result, result.places(lanes.blocks));
     if (lanes.blocks > 1)
       on_cuda::launch(q, std::int64_t{a.rows} * s.heads,
-                      add_blocks_of_heads<T>{memory.data(), lanes.blocks, dsource});
+                      add_blocks<false, T>{memory.data(), lanes.blocks, dsource});
   };
   if (dy.cols > dx.cols)
     return multiply(std::integral_constant<int, widest<T>>(), local::head_slice{1, dy.cols, 0}, dy);

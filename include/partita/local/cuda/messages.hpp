@@ -11,6 +11,7 @@
 #include "partita/base/dual.hpp"
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/entries.hpp"
+#include "partita/local/cuda/partial_sums.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/message_operands.hpp"
 #include "partita/local/shapes.hpp"
@@ -221,20 +222,6 @@ struct parameter_gradients {
             at.col] = sum[k];
   }
 };
-/// Adds these up, block by block.
-template <class T>
-struct add_blocks {
-  const T* parts;
-  local_index blocks;
-  matrix_view<T> to;
-
-  constexpr void operator()(std::int64_t thread) const {
-    const cell at = cell_of(thread, to.cols);
-    T sum = 0;
-    for (std::int64_t b = 0; b < blocks; ++b) sum += parts[(b * to.rows + at.row) * to.cols + at.col];
-    to(at.row, at.col) += sum;
-  }
-};
 
 template <class F, class T, int Width>
 struct source_gradients : summing<columns_ahead, pack_of<T, Width>> {
@@ -281,13 +268,6 @@ template <class T, class Call>
 void with_packs(const local::message_operands<T>& of, const matrix_view<T>& y, const Call& f) {
   with_width<widest<T>>(of.sources.cols, f, of.sources, y);
 }
-
-/// Memory for sums of blocks.
-template <class T>
-struct block_memory {
-  explicit block_memory(const device_queue<cuda_device>&) {}
-  buffer<T, cuda_device> parts;
-};
 
 }  // namespace message_detail
 
@@ -343,13 +323,13 @@ void message_row_gradients(const device_queue<cuda_device>& q, local::input_csr<
     if (a.rows == 0) return;
     constexpr local_index most = 2048;
     const local_index blocks = std::min(a.rows, most);
-    auto& parts = q.resource<message_detail::block_memory<T>>().parts;
+    auto& parts = q.resource<block_memory<T>>().parts;
     parts.reset(q, static_cast<std::size_t>(blocks) * static_cast<std::size_t>(dparameters.rows) *
                        static_cast<std::size_t>(dparameters.cols));
     on_cuda::launch(q, std::int64_t{blocks} * dparameters.cols,
                     message_detail::parameter_gradients<F, T>{read, gradient, a, blocks, parts.data()});
     on_cuda::launch(q, std::int64_t{dparameters.rows} * dparameters.cols,
-                    message_detail::add_blocks<T>{parts.data(), blocks, dparameters});
+                    add_blocks<true, T>{parts.data(), blocks, dparameters});
   }
 }
 

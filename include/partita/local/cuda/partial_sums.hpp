@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "partita/local/cuda/vector.hpp"
+#include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
 namespace partita::on_cuda {
@@ -42,6 +44,29 @@ __global__ void __launch_bounds__(launch_block)
   const Sum sum = over_block(total);
   if (threadIdx.x == 0) sums[blockIdx.x] = static_cast<To>(sum);
 }
+
+/// to(i, j) = the sum of what `parts` (blocks rows x columns) has for it, added to what is there if `Adds`.
+template <bool Adds, class T>
+struct add_blocks {
+  const T* parts;
+  local_index blocks;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    T sum = 0;
+    for (std::int64_t b = 0; b < blocks; ++b) sum += parts[(b * to.rows + at.row) * to.cols + at.col];
+    if constexpr (Adds) sum += to(at.row, at.col);
+    to(at.row, at.col) = sum;
+  }
+};
+
+/// Memory of a queue for these parts.
+template <class T>
+struct block_memory {
+  explicit block_memory(const device_queue<cuda_device>&) {}
+  buffer<T, cuda_device> parts;
+};
 
 /// So many rows of partial sums keep a device busy, and are added by one kernel.
 inline constexpr std::int64_t most_parts = 8192;

@@ -29,17 +29,19 @@ class gcnii_conv final : public layer<T, Device> {
         weight_(weight_of(*first_, l, b)),
         product_(this->here().product(a, width())),
         transposed_product_(this->here().transposed_product(a, width())),
-        s_(b.rows(width())),
+        s_(b.kept(a.row_blocking(), width())),
         ds_(b.scratch(width())) {}
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
-    (*product_)(dense_input_(h), s_);                                           // A H (n, f)
-    zip(s_, *first_->value, s_, base::linear_combination<T>{keep_, initial_});  // S (n, f)
-    gemm(s_, weight_.value(), z);                                               // S W (n, f)
-    zip(s_, z, z, base::linear_combination<T>{1 - beta_, beta_});               // (n, f)
+    matrix& s = s_.place(ds_.get());
+    product_->of_input(h, s, dense_input_);                                   // A H (n, f)
+    zip(s, *first_->value, s, base::linear_combination<T>{keep_, initial_});  // S (n, f)
+    s_.keep(s);
+    gemm(s_.read(), weight_.value(), z);                          // S W (n, f)
+    zip(s, z, z, base::linear_combination<T>{1 - beta_, beta_});  // (n, f)
   }
   void backward(const algebra::operand<T, Device>&, const matrix& dz, matrix* dh) override {
-    algebra::weight_gradient_part(s_, dz, weight_.gradient());                  // S^T dZ (f, f)
+    algebra::weight_gradient_part(s_.read(), dz, weight_.gradient());           // S^T dZ (f, f)
     transform(weight_.gradient(), weight_.gradient(), base::scaled<T>{beta_});  // beta S^T dZ
     gemm(dz, transposed(weight_.value()), *ds_);                                // dZ W^T (n, f)
     zip(dz, *ds_, *ds_, base::linear_combination<T>{1 - beta_, beta_});         // dS (n, f)
@@ -64,7 +66,7 @@ class gcnii_conv final : public layer<T, Device> {
   T keep_, initial_, beta_;
   parameter<T, Device>& weight_;
   std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
-  matrix s_;
+  algebra::kept_matrix<T, Device> s_;
   std::shared_ptr<matrix> ds_;
   algebra::dense_operand<T, Device> dense_input_;
 };
