@@ -38,7 +38,7 @@ partita_add_test(local/host_gemm OPTIMIZED THREADS local/host_gemm)
 partita_add_test(local/host_widths OPTIMIZED)
 partita_add_tests_of_instructions(local/host local/host_edges local/host_gemm local/host_widths)
 partita_add_tests(far_memory_tests TESTS memory/far_forecast memory/far_passes memory/far_rows memory/far_plan memory/far_entries local/chunked_products local/chunked_edges OPTIMIZED
-                  THREADS memory/far_passes memory/far_entries local/chunked_products)
+                  THREADS memory/far_passes memory/far_rows memory/far_entries local/chunked_products)
 partita_add_test(local/blas OPTIMIZED BACKENDS blas)
 partita_add_test(local/lapack BACKENDS blas lapack)
 partita_add_test(algebra/tall_skinny BACKENDS blas lapack)

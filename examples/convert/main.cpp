@@ -54,9 +54,8 @@ command parse_command(int argc, char** argv) {
       "and a folder without labels those after the last edge's. Where ids in an edge list have\n"
       "gaps, they are kept in NAME.ids.npy beside the output, or in its folder. What an output\n"
       "had before and does not have now (ids, weights, features, labels, split) is removed.\n"
-      "First it says how many entries there are at most, by lines and sizes of files, of which\n"
-      "--undirected may double the number, and how much memory they take; last, how many were\n"
-      "written.",
+      "The first line bounds the entries, from counts of lines and sizes of files (--undirected\n"
+      "may double them), and the memory that they take; the last says how many were written.",
       "convert");
   app.get_help_ptr()->description("print this and exit");
   namespace version = partita::version;

@@ -306,7 +306,7 @@ void write_as(const std::string& path, format to, graph g, const std::string& so
 
 void whole_or_none(const fs::path& dir, const std::function<void()>& write) {
   std::error_code status;
-  const bool is_new = !fs::exists(dir, status);
+  const bool is_new = !fs::exists(dir, status) && !status;
   try {
     write();
   } catch (...) {

@@ -37,7 +37,7 @@ struct plan_command {
 };
 
 void add_plan(CLI::App& app, plan_command& p) {
-  app.callback([&] { p.given = given_in(app), p.names_policy = app.count("--policy") > 0; });
+  app.callback([&] { p.given = given_in(app), p.names_policy = is_given(app, "--policy"); });
   app.option_defaults()->group("Plan");
   const auto list = [&](const char* name, std::vector<std::string>& to, std::vector<std::string> allowed,
                         const char* what) {

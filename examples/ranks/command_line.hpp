@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "partita/io/labelled_graph.hpp"
@@ -39,6 +40,19 @@ inline CLI::Validator whole_number(const std::string& is, double least, double b
 inline const CLI::Validator count = whole_number("a positive whole number below a billion", 1, 1e9);
 inline const CLI::Validator positive =
     number_that("a positive number", [](double v) { return v > 0 && std::isfinite(v); });
+
+/// The option of this long name, which is there. (CLI::App::get_option ends the program where an allocation
+/// fails in it.)
+template <class App>
+auto* option_named(App& app, std::string_view name) {
+  for (auto* const option : app.get_options())
+    for (const std::string& own : option->get_lnames())
+      if (name.ends_with(own) && name.size() == own.size() + 2) return option;
+  throw CLI::OptionNotFound(std::string(name));
+}
+inline bool is_given(const CLI::App& app, std::string_view name) {
+  return option_named(app, name)->count() > 0;
+}
 
 /// An option that takes one of these words.
 CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed);

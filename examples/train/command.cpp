@@ -243,7 +243,7 @@ command parse_command(int argc, char** argv, const command_line& of) {
   using group = nn::field_group;
   add_data_and_results(app, c);
   add_fields(app, "Model", group::model, c);
-  app.get_option("--model")->required(preset.empty())->default_str("");
+  option_named(app, "--model")->required(preset.empty())->default_str("");
   app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
       ->option_text(preset_names("|"));
   add_fields(app, "Training", group::training, c);

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../ranks/command_line.hpp"
+
 namespace {
 
 /// Of an option: with which other one it does not go, and why.
@@ -28,7 +30,7 @@ void refuse_beside(std::string_view option, std::initializer_list<conflict> othe
 void require_use(const CLI::App& app, const nn::training_options& t) {
   for (const nn::field& f : nn::fields) {
     const std::string name = "--" + std::string(f.name);
-    refuse_if(f.group != nn::field_group::none && app.count(name) > 0 && !f.mode.refusal(t).empty(), "{}{}",
+    refuse_if(f.group != nn::field_group::none && is_given(app, name) && !f.mode.refusal(t).empty(), "{}{}",
               name, f.mode.refusal(t));
   }
   if (const nn::field* const unread = unread_field(t)) {
@@ -45,7 +47,7 @@ void require_use(const CLI::App& app, const nn::training_options& t) {
 /// row_1d for a policy that is not given, which is that of the evaluation.
 void complete_policy(const CLI::App& app, command& c) {
   if (c.policy != "auto") return;
-  refuse_if(app.count("--policy") > 0,
+  refuse_if(is_given(app, "--policy"),
             "--policy auto and --batch do not go together: auto compares steps on the whole graph at once; "
             "name a policy, or none for row_1d");
   c.policy = "row_1d";
@@ -61,7 +63,7 @@ void complete_links(const CLI::App& app, command& c) {
                  {c.reproducible, "--reproducible", "gradients of pairs are added up in the ranks' order"},
                  {!c.far.empty(), "--far", "pairs are drawn and planned anew in each epoch"}});
   if (links.width == 0) links.width = c.training.hidden.back();
-  c.has_held_out = app.count("--held-out") > 0;
+  c.has_held_out = is_given(app, "--held-out");
   refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
             "--held-out takes two shares, of validation and test links, below 1 together");
 }
@@ -127,15 +129,15 @@ void complete_mini_batches(const CLI::App& app, command& c) {
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
-  const bool chunked = app.count("--exchange-chunks") > 0, exchanges = app.count("--exchange") > 0;
+  const bool chunked = is_given(app, "--exchange-chunks"), exchanges = is_given(app, "--exchange");
   refuse_beside(
       "--stages",
       {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
-       {app.count("--embedding") > 0, "--embedding", "the first stage learns no input"},
+       {is_given(app, "--embedding"), "--embedding", "the first stage learns no input"},
        {exchanges, "--exchange", "chunks have an exchange of their own"},
        {chunked, "--exchange-chunks", "vertices come in --chunks already"},
-       {app.count("--stationary") > 0, "--stationary", "chunks have an exchange of their own"},
-       {app.count("--ranks-of-node") > 0, "--ranks-of-node", "chunks have an exchange of their own"}});
+       {is_given(app, "--stationary"), "--stationary", "chunks have an exchange of their own"},
+       {is_given(app, "--ranks-of-node"), "--ranks-of-node", "chunks have an exchange of their own"}});
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
@@ -150,10 +152,10 @@ void complete_stages(const CLI::App& app, command& c) {
             "--guard has nothing to compare with --history exact");
   refuse_if(p.guard > c.training.epochs, "--guard {} compares nothing in {} epochs", p.guard,
             c.training.epochs);
-  const bool chooses = (app.count("--policy") > 0 && c.policy == "auto") || c.mesh == "auto";
+  const bool chooses = (is_given(app, "--policy") && c.policy == "auto") || c.mesh == "auto";
   refuse_if(chooses && c.cuts_chunks(),
             "--chunk-cut metis needs a --policy and a --mesh: it cuts the blocks of one mesh");
-  if (app.count("--policy") == 0) c.policy = "row_1d";
+  if (!is_given(app, "--policy")) c.policy = "row_1d";
 }
 
 void require_mesh(const command& c) {
@@ -198,7 +200,7 @@ void take_precision(command& c) {
 
 /// Throws usage_error for a --far that has no budget, or is for something else.
 void require_far(const CLI::App& app, const command& c) {
-  if (app.count("--far") == 0) return;
+  if (!is_given(app, "--far")) return;
   refuse_if(!c.memory, "--far needs --memory, which says what stays out of it");
   refuse_if(c.device == "cuda" && c.far != "pinned",
             "--far with --device cuda takes the word pinned, for page-locked memory of the host");
@@ -295,7 +297,7 @@ void complete(const CLI::App& app, command& c) {
             "{} and --exchange-chunks {} do not go together: rows are handed on in one chunk", nodes,
             c.training.exchange_chunks);
   for (const char* name : {"--every", "--keep", "--resume"})
-    refuse_if(c.checkpoint.folder.empty() && app.count(name) > 0, "{} needs --checkpoint", name);
+    refuse_if(c.checkpoint.folder.empty() && is_given(app, name), "{} needs --checkpoint", name);
   require_far(app, c);
   require_recomputation(c);
   require_reproducible(c);

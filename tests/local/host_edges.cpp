@@ -139,6 +139,34 @@ TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by
     });
   }
 }
+TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
+  const sparse_block<float> p(1100, 37);
+  const partita::local::csr_view<float> a = p.view();
+  const auto part = partita::base::exact_grid::of_products<float>(1, 1, 4096).coarse();
+  for (const local_index n : {1, 5, 17, 33}) {
+    const partita::device_queue<host> q(2);
+    const block<float> x(a.cols, n, 1), y(a.rows, n, 2), left(a.rows, 3, 3);
+    block<double> product(a.rows, n, 4), inner(3, n, 5);
+    exact_spmm(q, a, x.view(), part, 0, product.view());
+    exact_inner(q, left.view(), y.view(), part, inner.view());
+    int wrong = 0;
+    for (local_index j = 0; j < n; ++j) {
+      for (local_index i = 0; i < a.rows; ++i) {
+        double sum = 0;
+        for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+          sum += part(double{a.values[e]} * double{x.view()(a.columns[e], j)});
+        wrong += product.view()(i, j) != sum;
+      }
+      for (local_index k = 0; k < 3; ++k) {
+        double sum = 0;
+        for (local_index i = 0; i < a.rows; ++i)
+          sum += part(double{left.view()(i, k)} * double{y.view()(i, j)});
+        wrong += inner.view()(k, j) != sum;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
 TEST_CASE("cpu exact: the magnitude of what is not a number is infinite") {
   const partita::device_queue<host> q(2);
   const double inf = std::numeric_limits<double>::infinity();

@@ -48,8 +48,8 @@ class descriptor {
 inline std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& status) {
   const auto close = [](DIR* open) { ::closedir(open); };
   std::vector<std::string> names;
-  errno = 0;
-  if (const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close); open)
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close);
+  if (open != nullptr)
     while (const dirent* const entry = (errno = 0, ::readdir(open.get())))
       if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
   status = std::error_code(errno, std::generic_category());

@@ -73,7 +73,8 @@ class far_passes final : public out_of_core<Device> {
                                     .written = (packs ? far_packed : far_rows) ? touched : 0};
     if (c_.forecast() != nullptr) return c_.forecast()->add("list of rows", moved);
     c_.start([&] {
-      if constexpr (requires { c_.expect(rows, list); }) c_.expect(rows, list);
+      if constexpr (requires { c_.expect(rows, list); })
+        if (rows.is_read) c_.expect(rows, list);
       run(c_.transfers());
       c_.count_read(moved.read);
       c_.count_written(moved.written);

@@ -41,16 +41,19 @@ inline void find_next_chunks(std::span<const local_index> sizes, std::span<const
 /// each other need must fit, or all rows.
 class kept_rows {
  public:
-  kept_rows(local_index rows, local_index places) : place_(static_cast<std::size_t>(rows), -1) {
+  kept_rows(local_index rows, local_index places)
+      : makes_room_(places < rows), place_(static_cast<std::size_t>(rows), -1) {
     for (local_index p = places; p > 0; --p) free_.push_back(p - 1);
   }
 
   /// For the next chunk, the rows that it needs and the chunks that need these next. Overwrites the first
   /// elements: by the rows that are to be read, in the same order, and by their places. Returns how many.
   local_index operator()(std::span<local_index> needed, std::span<local_index> next) {
-    for (const use& u : before_last_)
-      if (of(last_chunk_, u.row) != chunk_ - 1) leaving_[u.next].push_back(u.row);
-    leaving_.erase(chunk_);
+    if (makes_room_) {
+      for (const use& u : before_last_)
+        if (of(last_chunk_, u.row) != chunk_ - 1) leaving_[u.next].push_back(u.row);
+      leaving_.erase(chunk_);
+    }
     before_last_.swap(last_);
     last_.clear();
     for (std::size_t i = 0; i < needed.size(); ++i) {
@@ -88,6 +91,7 @@ class kept_rows {
     return place;
   }
 
+  bool makes_room_;                                          ///< or all rows have places
   std::vector<local_index> place_;                           ///< of each row, -1 if it is not near
   std::vector<local_index> last_chunk_ = place_;             ///< that has needed each row
   std::vector<local_index> free_;                            ///< places

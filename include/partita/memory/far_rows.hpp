@@ -22,7 +22,8 @@
 
 namespace partita::local {
 
-/// See memory::near_rows. The table takes half of what the budget has left when it is made.
+/// See memory::near_rows. The table takes half of what the budget has left when it is made; without a budget
+/// it has no rows.
 template <class Device>
 class far_rows final : public memory::near_rows {
  public:
@@ -44,9 +45,13 @@ class far_rows final : public memory::near_rows {
   const std::byte* data() const override { return table_.data(); }
 
   void begin() override {
-    worker_.wait();  // after an epoch that failed
+    try {
+      worker_.wait();
+    } catch (...) {  // of an epoch that failed, which has thrown it
+    }
     c_.traffic().operand_rows += static_cast<std::uint64_t>(x_.rows);
-    if (!has_all() || !kept_) kept_.emplace(x_.rows, places_);
+    if (!has_all() || !kept_ || !is_read_) kept_.emplace(x_.rows, places_);
+    is_read_ = true;
     sizes_.clear(), lists_.clear(), next_.clear();
     std::ranges::fill(seen_, -1);
     batch_ = listed_ = ended_ = 0;
@@ -68,6 +73,7 @@ class far_rows final : public memory::near_rows {
   }
 
   std::span<const local_index> assign(std::span<const local_index> rows) override {
+    is_read_ = false;
     place(rows);
     worker_.start([this] {
       const auto begin = clock::now();
@@ -79,6 +85,7 @@ class far_rows final : public memory::near_rows {
   void finish() override {
     const auto begin = clock::now();
     worker_.wait();
+    is_read_ = true;
     memory::far_traffic& t = c_.traffic();
     t.exposed += seconds_since(begin);
     t.transfer += std::exchange(took_, 0);
@@ -94,6 +101,7 @@ class far_rows final : public memory::near_rows {
   }
   static local_index places_of(const device_queue<Device>& q, const operand& x) {
     const memory::memory_meter& near = *q.meter();
+    if (near.limit() == std::numeric_limits<std::size_t>::max()) return 0;
     const std::size_t left = near.limit() - std::min(near.limit(), near.current());
     return static_cast<local_index>(std::min(static_cast<std::size_t>(x.rows), left / 2 / x.row_bytes()));
   }
@@ -166,6 +174,7 @@ class far_rows final : public memory::near_rows {
   std::size_t batch_ = 0, listed_ = 0;          ///< the next one, and where its rows are
   std::size_t ended_ = 0;                       ///< rows of batches that have been foreseen to their end
   std::vector<local_index> read_, to_, found_;  ///< of a batch: rows to read, their places, all places
+  bool is_read_ = true;                         ///< what has a place is there
   double took_ = 0;
   base::background worker_;
 };

@@ -73,8 +73,8 @@ class far_channel<host> {
     forget(c.from, static_cast<std::size_t>(c.from_stride) * (c.rows - 1) + c.row_bytes);
     forget(c.to, static_cast<std::size_t>(c.to_stride) * (c.rows - 1) + c.row_bytes);
   }
-  /// Says that these rows of x, if it is far, will be read soon, in ranges of which no two share or adjoin
-  /// pages if the list is ascending.
+  /// Says that these rows of x, if it is far, will be read soon, in ranges of which no two share a page
+  /// if the list is ascending.
   void expect(const local::operand& x, std::span<const local_index> rows) {
     if (!is_far(x.data)) return;
     const std::byte *begin = nullptr, *end = nullptr;

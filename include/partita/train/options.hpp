@@ -154,7 +154,7 @@ struct training_options {
   /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
   operand_format operands = operand_format::own;
   /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
-  /// coupled gcn, sage (mean) and gin on whole graphs; operands are then rounded, too.
+  /// coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs; operands are then rounded, too.
   operand_format storage = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::never;

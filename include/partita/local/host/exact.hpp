@@ -55,7 +55,8 @@ inline void add_products(T x, const T* y, local_index n, Part part, double* sums
 template <class F>
 inline void for_row_blocks(int threads, local_index rows, std::int64_t row_work, const F& f) {
   run_rows(threads, rows, row_work, [&](local_index begin, local_index end) {
-    for (local_index from = begin, to; from < end; from = to) f(from, to = std::min(from + 128, end));
+    for (local_index from = begin, to; from < end; from = to)
+      f(from, to = end - from > 128 ? from + 128 : end);
   });
 }
 
@@ -193,16 +194,17 @@ inline void exact_inner(const device_queue<host>& q, matrix_view<const T> x, loc
     run_rows(q.threads(), x.cols, 8 * std::int64_t{checked.k} * checked.n,
              [&](local_index begin, local_index end) {
                for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
-               const auto add = [&](auto rows, local_index k, local_index top) {
+               const auto add = [&](auto rows, local_index k, local_index top, local_index next) {
                  exact_detail::for_strips<set>(y.cols, [&](auto lanes, auto count, local_index first) {
                    run_with<set>(exact_detail::exact_inner_strip<T, lanes, count, rows>(), x, y, part, sums,
-                                 k, first, top, std::min(x.rows, top + rows_at_once));
+                                 k, first, top, next);
                  });
                };
-               for (local_index top = 0; top < x.rows; top += rows_at_once) {
+               for (local_index top = 0, next; top < x.rows; top = next) {
+                 next = x.rows - top > rows_at_once ? top + rows_at_once : x.rows;
                  local_index k = begin;
-                 for (; k + 2 <= end; k += 2) add(std::integral_constant<int, 2>(), k, top);
-                 if (k < end) add(std::integral_constant<int, 1>(), k, top);
+                 for (; end - k >= 2; k += 2) add(std::integral_constant<int, 2>(), k, top, next);
+                 if (k < end) add(std::integral_constant<int, 1>(), k, top, next);
                }
              });
   });

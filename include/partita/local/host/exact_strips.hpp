@@ -58,8 +58,8 @@ template <int Lanes, int Count>
 struct strip_columns {
   local_index first, cols;
 
-  local_index past() const { return std::min(first + Lanes * Count, cols); }
-  local_index start(int n) const { return std::min(first + n * Lanes, cols - Lanes); }
+  local_index past() const { return cols - first > Lanes * Count ? first + Lanes * Count : cols; }
+  local_index start(int n) const { return cols - first > (n + 1) * Lanes ? first + n * Lanes : cols - Lanes; }
   /// f(j, the sum of column j) for the columns [first, past()).
   template <class Vector, class F>
   void for_sums(const Vector (&sums)[Count], const F& f) const {
@@ -82,10 +82,10 @@ inline void for_strips(local_index cols, const F& f) {
       f(one(), one(), first++);
     } else if (cols - first > 2 * lanes) {
       f(std::integral_constant<int, lanes>(), std::integral_constant<int, 4>(), first);
-      first += 4 * lanes;
+      first += std::min(4 * lanes, cols - first);
     } else {
       f(std::integral_constant<int, lanes>(), std::integral_constant<int, 2>(), first);
-      first += 2 * lanes;
+      first = cols;
     }
   }
 }

@@ -22,16 +22,6 @@ struct whole_term {
   constexpr void add(double t, double& sum) const { sum += t; }
 };
 
-/// f(begin, end), compiled for the instructions that kernels use, for rows of about as many entries.
-template <class T, class F>
-inline void for_entry_rows(const device_queue<host>& q, const local::csr_view<T>& a, std::int64_t entry_work,
-                           const F& f) {
-  with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, entry_work,
-                   [&](local_index begin, local_index end) { run_with<instructions>(f, begin, end); });
-  });
-}
-
 /// y(i, :) = the products of row i.
 template <class T>
 inline void multiply_row(const local::csr_view<T>& a, const local::head_slice& s, const T* values,
@@ -65,8 +55,12 @@ template <class T>
 inline void ordered_edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                                   const local::scalar<T>* values, local::input_view<T> x, matrix_view<T> y) {
   local::require_edges("ordered_edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
-  ordered_detail::for_entry_rows<T>(q, a, 4 * std::int64_t{y.cols}, [=](local_index begin, local_index end) {
+  const auto multiply = [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) ordered_detail::multiply_row<T>(a, s, values, x, i, y);
+  };
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, 4 * std::int64_t{y.cols},
+                   [&](local_index begin, local_index end) { run_with<instructions>(multiply, begin, end); });
   });
 }
 
@@ -77,16 +71,19 @@ inline void ordered_edge_apply_multiply(const device_queue<host>& q, local::inpu
                                         local::head_slice s, F f, local::scalar<T>* values,
                                         local::input_view<T> x, matrix_view<T> y) {
   local::require_edges("ordered_edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
-  ordered_detail::for_entry_rows<T>(q, a, 4 * std::int64_t{y.cols},
-                                    [=, &f](local_index begin, local_index end) {
-                                      const F value = f;
-                                      for (local_index i = begin; i < end; ++i) {
-                                        for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-                                          for (local_index h = 0; h < s.heads; ++h)
-                                            edge_values(values, e, s.heads)[h] = value(i, e, h);
-                                        ordered_detail::multiply_row<T>(a, s, values, x, i, y);
-                                      }
-                                    });
+  const auto multiply = [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) ordered_detail::multiply_row<T>(a, s, values, x, i, y);
+  };
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, 4 * std::int64_t{y.cols}, [&](local_index begin, local_index end) {
+      const F value = f;  // compiled for no particular instructions, which might contract its sums
+      for (local_index i = begin; i < end; ++i) {
+        for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+          for (local_index h = 0; h < s.heads; ++h) edge_values(values, e, s.heads)[h] = value(i, e, h);
+        run_with<instructions>(multiply, i, i + 1);
+      }
+    });
+  });
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in their
@@ -96,7 +93,7 @@ inline void ordered_edge_dot(const device_queue<host>& q, local::input_csr<T> a,
                              local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta,
                              T* values) {
   local::require_edges("ordered_edge_dot", a, s, local::shape_of(x), local::shape_of(y));
-  ordered_detail::for_entry_rows<T>(q, a, 4 * std::int64_t{x.cols}, [=](local_index first, local_index last) {
+  run_entry_rows(q.threads(), a, 4 * std::int64_t{x.cols}, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
         const T* const left = y.row_data(i);
@@ -117,7 +114,7 @@ template <class T>
 inline void ordered_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                             const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("ordered_row_dot", a, heads, "out", out);
-  ordered_detail::for_entry_rows<T>(q, a, 4 * std::int64_t{heads}, [=](local_index begin, local_index end) {
+  run_entry_rows(q.threads(), a, 4 * std::int64_t{heads}, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i)
       for (local_index h = 0; h < heads; ++h) {
         double total = 0;
@@ -134,7 +131,7 @@ template <class T>
 inline void ordered_row_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                             const local::scalar<T>* values, matrix_view<T> out) {
   local::require_row_values("ordered_row_sum", a, heads, "out", out);
-  ordered_detail::for_entry_rows<T>(q, a, heads, [=](local_index begin, local_index end) {
+  run_entry_rows(q.threads(), a, heads, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i)
       for (local_index h = 0; h < heads; ++h) {
         double total = 0;
