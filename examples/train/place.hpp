@@ -123,9 +123,10 @@ void write_trained(nn::training<T, Device>& training, const job& j) {
     write_rows(c.save_embeddings, std::move(outputs.hidden), outputs.hidden_width, vertices);
 }
 
+/// Throws also what is thrown in training; a window that is too small is said as what --memory must be.
 template <class T, class Device>
-outcome train_within(const job& j, const mesh_maker<Device>& make_mesh,
-                     const far_starter<Device>& start_far) {
+outcome train_in(const job& j, const mesh_maker<Device>& make_mesh,
+                 const far_starter<Device>& start_far) try {
   outcome o;
   const auto begin = std::chrono::steady_clock::now();
   nn::training_options options = j.c.training;
@@ -156,13 +157,6 @@ outcome train_within(const job& j, const mesh_maker<Device>& make_mesh,
   const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;
   o.plan_seconds = std::max(0.0, before_epochs.count() - o.result.distribute_seconds);
   return o;
-}
-
-/// The same; a window that is too small is said as what --memory must be.
-template <class T, class Device>
-outcome train_in(const job& j, const mesh_maker<Device>& make_mesh,
-                 const far_starter<Device>& start_far) try {
-  return train_within<T>(j, make_mesh, start_far);
 } catch (const partita::budget_error& e) {
   if (e.least_window == 0) throw;
   throw partita::budget_error(fmt::format("{}, and --memory, half of which is the window, at least {}",

@@ -203,7 +203,7 @@ class Checkpoints(ProgramCase):
             self.refused(1, "has checkpoints of an earlier run, the newest of epoch 4; resume it", 8, *self.kept(), *more)
             self.refused(1, "that run was trained with --model gcn, this one is with --model sage", 8, *self.kept("--resume"), *more, "--model", "sage")
             self.refused(1, "that run was trained with --lr 0.01, this one is with --lr 0.1", 8, *self.kept("--resume"), *more, "--lr", "0.1")
-            self.refused(1, "that run was trained without --storage, this one is with --storage bf16", 8, *self.kept("--resume"), *more, "--storage", "bf16")
+            self.refused(1, "that run was trained without --clip, this one is with --clip 1", 8, *self.kept("--resume"), *more, "--clip", "1")
             self.refused(1, "4 epochs have been trained, more than the 3", 3, *self.kept("--resume"), *more)
         if LAUNCH:
             self.refused(1, "that run was trained with --seed 0, this one is with --seed 3", 8, *self.kept("--resume"), "--seed", "3", launch=[*LAUNCH, "3"])

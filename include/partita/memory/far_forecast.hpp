@@ -145,6 +145,7 @@ far_rates measured_far_rates(const device_queue<Device>& q) {
   const std::size_t bytes = std::min(channel.slot_bytes(), std::size_t{64} << 20);
   buffer<std::byte, Device> far(q, bytes);
   if (bytes == 0 || !channel.is_far(far.data())) return {};
+  std::fill_n(far.data(), bytes, std::byte{0});
   const far_traffic before = channel.traffic();
   const auto seconds_of = [&](const auto& work) {
     q.synchronize();
@@ -159,12 +160,12 @@ far_rates measured_far_rates(const device_queue<Device>& q) {
   for (int k = 0; k < 2; ++k) {
     moving = seconds_of([&] {
       channel.start([&] {
+        channel.move({first.data(), stride, far.data(), stride, bytes, 1});
         channel.move({far.data(), stride, first.data(), stride, bytes, 1});
-        channel.move({second.data(), stride, far.data(), stride, bytes, 1});
       });
       channel.wait();
     });
-    copying = seconds_of([&] { copy(q, std::span<const std::byte>(second), first); });
+    copying = seconds_of([&] { copy(q, std::span<const std::byte>(first), second); });
   }
   channel.traffic() = before;
   const auto rate = [&](double seconds) {

@@ -43,11 +43,6 @@ class graph_product {
   virtual void of_stored(const typename operand::rounded&, matrix&) {
     throw error("an X of bfloat16 is for products that round their operands to that");
   }
-  /// y = A x, x a layer's input, as it is stored, or written out. Not for column slices.
-  void of_input(const operand& x, matrix& y, algebra::dense_operand<T, Device>& written_out) {
-    if (auto* const stored = x.stored()) return of_stored(*stored, y);
-    (*this)(written_out(x), y);
-  }
   /// What this rank receives in one call, in closed form.
   virtual traffic predicted() const = 0;
 };
@@ -166,10 +161,11 @@ class input_product {
       if (auto* const slices = x.slices()) return last_.emplace(slices->aggregated());
     if (!(x.constant() && constant_)) {
       matrix& y = y_.place();
-      if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
-        f.of_input(x, y, dense_input_);
-      else
+      [&] {
+        if constexpr (std::is_convertible_v<F&, graph_product<T, Device>&>)
+          if (auto* const stored = x.stored()) return f.of_stored(*stored, y);
         f(dense_input_(x), y);
+      }();
       y_.keep(y);
     }
     if (x.constant()) dense_input_.release();

@@ -34,7 +34,10 @@ class gcnii_conv final : public layer<T, Device> {
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass&) override {
     matrix& s = s_.place(ds_.get());
-    product_->of_input(h, s, dense_input_);                                   // A H (n, f)
+    if (auto* const stored = h.stored())
+      product_->of_stored(*stored, s);  // A H (n, f)
+    else
+      (*product_)(dense_input_(h), s);
     zip(s, *first_->value, s, base::linear_combination<T>{keep_, initial_});  // S (n, f)
     s_.keep(s);
     gemm(s_.read(), weight_.value(), z);                          // S W (n, f)
