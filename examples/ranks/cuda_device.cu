@@ -56,8 +56,10 @@ partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicat
   const std::vector<int> here = comm == "threads" ? std::vector{world.rank()} : ranks_on_machine(world);
   if (comm == "nccl" && std::ssize(here) > devices) {
     const std::string ranks = std::to_string(here.size());
-    throw partita::error(ranks + " ranks need " + ranks + " devices, there are " + std::to_string(devices) +
-                         " on this machine");
+    throw partita::error("--comm nccl: " + ranks + " ranks need " + ranks +
+                         " devices, and this machine has " + std::to_string(devices) +
+                         "; use --comm threads or mpi, or scripts/ptx-run --devices " + ranks +
+                         " without a card");
   }
   const auto place = static_cast<int>(std::ranges::find(here, world.rank()) - here.begin());
   return partita::device_queue<partita::cuda_device>(place % devices, vendor_libraries(tf32));

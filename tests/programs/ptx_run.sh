@@ -32,12 +32,23 @@ expect 2 "unknown option --race" "$run" --race golden
 expect 2 "--devices needs a number from 1" "$run" --devices train
 expect 2 "no program is named" "$run" --races
 expect 2 "there is no target grolden" "$run" grolden
-expect 2 "./grolden is no program" "$run" ./grolden
+expect 2 "./grolden is not a program" "$run" ./grolden
 expect 2 "--devices needs a number from 1" "$run" --devices 0 train
+expect 2 "EMULATOR_DEVICES is 'x', and must be a number from 1" env EMULATOR_DEVICES=x "$run" train
+expect 2 "EMULATOR_DEVICES is '0', and must be a number from 1" env EMULATOR_DEVICES=0 "$run" train
+mkdir -p "$folder/bare/scripts"
+cp "$1/scripts/ptx-run" "$folder/bare/scripts"
+expect 3 "nothing is built under $folder/bare/build/release: leave out --no-build" "$folder/bare/scripts/ptx-run" --no-build train
 expect 3 "--target emulator train" "$1/scripts/ptx-run" train
-expect 2 "is no program" "$run" "$folder"
-expect 1 "without a card scripts/ptx-run, of the sources, runs this program on an emulator" env EMULATOR_DEVICES=0 "$run" train --data karate --model gcn
-expect 1 "4 ranks need 4 devices, there are 2" env EMULATOR_DEVICES=2 "$run" train --data karate --model gcn --comm nccl --ranks 4
+expect 2 "is not a program" "$run" "$folder"
+expect 1 "without a card scripts/ptx-run, of the sources, runs this program on an emulator" \
+  env EMULATOR_DEVICES=0 LD_LIBRARY_PATH="$1/build/release/tests/emulator/lib" "$1/build/release/examples/train" --data karate --model gcn --device cuda
+# The workspace of cuBLAS is there before the window, and stays near: the least --memory that is named suffices.
+offloaded=("$run" train --data karate --model gcn --epochs 1 --far pinned --memory)
+expect 1 "that stay near: --memory must be at least " "${offloaded[@]}" 1M
+least=$("${offloaded[@]}" 1M 2>&1 | sed -n 's/.*must be at least //p') || true
+expect 0 "accuracy" "${offloaded[@]}" "$least"
+expect 1 "4 ranks need 4 devices, and this machine has 2; use --comm threads or mpi, or scripts/ptx-run --devices 4 without a card" env EMULATOR_DEVICES=2 "$run" train --data karate --model gcn --comm nccl --ranks 4
 
 # Programs as docs/gpu.md has nvcc build them, and as the emulator cannot use them.
 build() { "$nvcc" -std=c++20 "${@:3}" "$2" -o "$folder/$1"; }

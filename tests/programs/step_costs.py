@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What a training step takes of an entry, as kernel_costs counts it, is what docs/gpu-kernels.md says of GCN and GAT: no more, and not
-so much less that the page is out of date. With other classes a step has as many launches, none of which is a graph's.
+so much less that the page is out of date. With other classes a step has as many launches, none of which is a graph's. The rows of the
+printed tables account for all of them.
 
 usage: step_costs.py KERNEL_COSTS docs/gpu-kernels.md"""
 import re
@@ -18,9 +19,13 @@ def run(program, *arguments):
 
 def main(program, page):
     for classes, launches in LAUNCHES.items():
-        found = re.findall(r"in a step of (\d+) launches", run(program, "--scale", "7", "--classes", classes))
+        printed = run(program, "--scale", "7", "--classes", classes)
+        found = re.findall(r"in a step of (\d+) launches", printed)
         if found != launches:
             sys.exit(f"{classes} classes: steps of {found} launches, not {launches}")
+        tables = [sum(map(int, re.findall(r"^\| [^|]+ \| (\d+) \|", table, re.M))) for table in printed.split("| kernel |")[1:]]
+        if tables != list(map(int, launches)):
+            sys.exit(f"{classes} classes: tables of {tables} launches, not {launches}")
     counted = {m[1]: [float(x) for x in m.groups()[1:]]
                for m in re.finditer(FIGURES, run(program, "--classes", "47"), re.M)}
     with open(page) as f:
