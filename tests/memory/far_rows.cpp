@@ -88,12 +88,12 @@ struct far_matrix {
 };
 
 /// Whether all rows of a batch are where they should be.
-bool arrived(memory::near_rows& near, const far_matrix& x, const std::vector<local_index>& list,
+bool arrived(memory::row_cache& cache, const far_matrix& x, const std::vector<local_index>& list,
              std::span<const local_index> places) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const double* const row =
         places.empty() ? x.view().row_data(list[i])
-                       : reinterpret_cast<const double*>(near.data()) + std::size_t(places[i]) * cols;
+                       : reinterpret_cast<const double*>(cache.data()) + std::size_t(places[i]) * cols;
     if (!std::equal(row, row + cols, x.view().row_data(list[i]))) return false;
   }
   return true;
@@ -104,20 +104,20 @@ TEST_CASE("far memory: foreseen batches read what Belady's rule does, and no row
     for (const std::size_t size : {5, 20, 38}) {
       const host_queue q = with_places(places);
       const far_matrix x(q);
-      const auto kept = local::near_rows<double>(q, x.view(), here.begin);
-      memory::near_rows& near = *kept;
-      REQUIRE(near.places() == static_cast<local_index>(places));
-      CHECK(near.chooses());
+      const auto kept = local::make_row_cache<double>(q, x.view(), here.begin);
+      memory::row_cache& cache = *kept;
+      REQUIRE(cache.places() == static_cast<local_index>(places));
+      CHECK(cache.chooses());
       const auto batches = some_batches(12, size);
       for (int epoch = 0; epoch < 2; ++epoch) {
         const memory::far_traffic before = far_of(q)->traffic();
-        near.begin();
-        for (const auto& ids : batches) near.foresee(ids), near.end_batch();
+        cache.begin();
+        for (const auto& ids : batches) cache.foresee(ids), cache.end_batch();
         for (const auto& ids : batches) {
           const std::vector<local_index> list = own(ids);
-          const std::span<const local_index> found = near.assign(list);
-          near.finish();
-          CHECK(arrived(near, x, list, found));
+          const std::span<const local_index> found = cache.assign(list);
+          cache.finish();
+          CHECK(arrived(cache, x, list, found));
         }
         const memory::far_traffic t = far_of(q)->traffic() - before;
         CHECK(t.rows_read == least_reads(batches, places));
@@ -131,21 +131,21 @@ TEST_CASE("far memory: foreseen batches read what Belady's rule does, and no row
 TEST_CASE("far memory: rows of the batch before stay while those of the next one arrive") {
   const host_queue q = with_places(40);
   const far_matrix x(q);
-  const auto kept = local::near_rows<double>(q, x.view(), here.begin);
-  memory::near_rows& near = *kept;
+  const auto kept = local::make_row_cache<double>(q, x.view(), here.begin);
+  memory::row_cache& cache = *kept;
   const auto batches = some_batches(12, 20);
-  near.begin();
-  for (const auto& ids : batches) near.foresee(ids), near.end_batch();
+  cache.begin();
+  for (const auto& ids : batches) cache.foresee(ids), cache.end_batch();
   std::vector<local_index> list, places;
   for (const auto& ids : batches) {
     const std::vector<local_index> before = std::exchange(list, own(ids));
     const std::vector<local_index> places_before = places;
-    const std::span<const local_index> found = near.assign(list);
-    near.finish();
+    const std::span<const local_index> found = cache.assign(list);
+    cache.finish();
     places.assign(found.begin(), found.end());
     REQUIRE(places.size() == list.size());
-    CHECK(arrived(near, x, before, places_before));
-    CHECK(arrived(near, x, list, places));
+    CHECK(arrived(cache, x, before, places_before));
+    CHECK(arrived(cache, x, list, places));
   }
 }
 
@@ -154,16 +154,16 @@ TEST_CASE("far memory: with places for all, each row is read once; without, each
   const auto run = [&](std::size_t places) {
     const host_queue q = with_places(places);
     const far_matrix x(q);
-    const auto kept = local::near_rows<double>(q, x.view(), here.begin);
-    memory::near_rows& near = *kept;
-    CHECK(!near.chooses() == (places == 0 || places == rows));
-    near.begin();
+    const auto kept = local::make_row_cache<double>(q, x.view(), here.begin);
+    memory::row_cache& cache = *kept;
+    CHECK(!cache.chooses() == (places == 0 || places == rows));
+    cache.begin();
     for (const auto& ids : batches) {  // that nobody has foreseen
       const std::vector<local_index> list = own(ids);
-      const std::span<const local_index> found = near.assign(list);
-      near.finish();
+      const std::span<const local_index> found = cache.assign(list);
+      cache.finish();
       CHECK(found.empty() == (places < rows));
-      CHECK(arrived(near, x, list, found));
+      CHECK(arrived(cache, x, list, found));
     }
     return far_of(q)->traffic().rows_read;
   };
@@ -182,12 +182,12 @@ TEST_CASE("far memory: with places for all, each row is read once; without, each
 TEST_CASE("far memory: a batch that is not the one that was foreseen is refused") {
   const host_queue q = with_places(40);
   const far_matrix x(q);
-  const auto kept = local::near_rows<double>(q, x.view(), here.begin);
-  memory::near_rows& near = *kept;
-  near.begin();
+  const auto kept = local::make_row_cache<double>(q, x.view(), here.begin);
+  memory::row_cache& cache = *kept;
+  cache.begin();
   const std::vector<global_index> ids{203, 207};
-  near.foresee(ids), near.end_batch();
-  CHECK_THROWS_WITH_AS(near.assign(std::vector<local_index>{3, 8}),
+  cache.foresee(ids), cache.end_batch();
+  CHECK_THROWS_WITH_AS(cache.assign(std::vector<local_index>{3, 8}),
                        "the rows of a batch are not those that were foreseen", error);
 }
 

@@ -214,13 +214,14 @@ void pack_rows(const device_queue<Device>& q, input_view<T> from, std::span<cons
                               [&](const device_queue<Device>& on) { gather_rows(on, from, rows, to); });
 }
 
-/// A near table for rows of x, whose first one is row `first` of the whole matrix; null unless x is far.
+/// A cache for rows of x, whose first one is row `first` of the whole matrix; null unless x is far.
 template <class T, class Device>
-std::unique_ptr<memory::near_rows> near_rows(const device_queue<Device>& q, input_view<T> x,
-                                             global_index first) {
+std::unique_ptr<memory::row_cache> make_row_cache(const device_queue<Device>& q, input_view<T> x,
+                                                  global_index first) {
   auto* const far = far_of(q);
-  return far == nullptr ? nullptr
-                        : far->keep_rows(q, reads(x), first, detail::column_kernels<T, Device>::gathering);
+  return far == nullptr
+             ? nullptr
+             : far->make_row_cache(q, reads(x), first, detail::column_kernels<T, Device>::gathering);
 }
 
 /// to(rows[i], j) = from[i n + j], the rows[i] distinct: the kernel scatter_rows, of near or far operands.

@@ -94,8 +94,8 @@ class far_passes final : public out_of_core<Device> {
     return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
   }
 
-  std::unique_ptr<memory::near_rows> keep_rows(const queue& q, const operand& x, global_index first,
-                                               const row_kernels<Device>& kernels) override {
+  std::unique_ptr<memory::row_cache> make_row_cache(const queue& q, const operand& x, global_index first,
+                                                    const row_kernels<Device>& kernels) override {
     if constexpr (requires { memory::far_channel<Device>::most_resident_bytes; })
       if (detail::is_far(c_, x)) return std::make_unique<far_rows<Device>>(q, c_, x, first, kernels);
     return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of a far operand that stay near from batch to batch. What out_of_core::keep_rows makes.
+/// Rows of a far operand that stay near from batch to batch. What out_of_core::make_row_cache makes.
 ///
 /// Sources: Belady, IBM Systems Journal 5(2), 1966; Park et al., Ginex (VLDB 2022), which samples ahead to
 /// know which features to keep.
@@ -22,10 +22,10 @@
 
 namespace partita::local {
 
-/// See memory::near_rows. The table takes half of what the budget has left when it is made; without a budget
-/// it has no rows.
+/// See memory::row_cache. The table takes half of what is left of the budget when it is made; without a
+/// budget it has no rows.
 template <class Device>
-class far_rows final : public memory::near_rows {
+class far_rows final : public memory::row_cache {
  public:
   /// Row i of x is row first + i of the whole matrix.
   far_rows(const device_queue<Device>& q, memory::far_channel<Device>& c, const operand& x,

@@ -14,32 +14,34 @@
 
 namespace partita::memory {
 
-/// The rows of a far matrix X that batches of an epoch need, in a near table, which are read while the batch
-/// before is computed with. Of what the table has, that makes room which is needed again last. A batch for
-/// which the rows of the next one might find no room is read in X, where it is: one of more than half of the
-/// rows that the table has places for, unless it has them for all, and one that was not foreseen.
+/// A table in near memory for the rows of a far matrix X that the batches of an epoch need. The rows of a
+/// batch are read while the previous batch is processed; the row whose next use is farthest away makes room.
+/// A batch is read directly from X if it was not foreseen, or if it needs more than half of the table's
+/// places, unless the table has a place for every row.
 ///
-///     rows.begin();                       // an epoch
-///     rows.foresee(ids), rows.end_batch();  // of each batch, in their order
-///     rows.assign(own), rows.finish();
+///     cache.begin();                          // an epoch
+///     cache.foresee(ids), cache.end_batch();  // of each batch, in their order
+///     cache.assign(own), cache.finish();
 ///
 /// X must not change. Local; no communication.
-class near_rows {
+class row_cache {
  public:
-  virtual ~near_rows() = default;
+  virtual ~row_cache() = default;
+  /// The number of rows that the table has room for, at most those of X.
   virtual local_index places() const = 0;
-  /// Whether it is of use to foresee batches: some rows have a place, not all.
+  /// Whether foreseeing batches is useful: some rows have a place, not all.
   virtual bool chooses() const = 0;
-  /// Begins an epoch. Rows of the one before stay if there is room for all.
+  /// Begins an epoch. Rows of the previous one stay if there is room for all.
   virtual void begin() = 0;
-  /// The next batch will need these rows of the whole matrix, of which X may have some.
+  /// Adds rows of the whole matrix, some of which X may have, to the batch that is being foreseen.
   virtual void foresee(std::span<const global_index> ids) = 0;
+  /// Ends the list of the batch that is being foreseen, and begins that of the next one.
   virtual void end_batch() = 0;
-  /// Begins to read what the table does not have of the rows of X that the next batch needs, each once.
-  /// Returns their places in the table, or none: they are then read in X. Throws error unless they are those
-  /// that were foreseen, if any were.
+  /// Starts to read the rows of X that the next batch needs and the table lacks, each once. Returns the
+  /// places of the batch's rows in the table, or none if they must be read from X. Throws error unless the
+  /// rows are the foreseen ones, if any were foreseen.
   virtual std::span<const local_index> assign(std::span<const local_index> rows) = 0;
-  /// Waits for it, and counts it.
+  /// Waits for this read, and counts it.
   virtual void finish() = 0;
   /// The table, whose rows have no gaps.
   virtual const std::byte* data() const = 0;
@@ -64,10 +66,11 @@ class out_of_core : public pass_runner<Device> {
   virtual memory::far_traffic predicted(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
   virtual std::span<const far_chunk> chunks(const queue&, plans&, const entry_pass<Device>&, operands) = 0;
 
-  /// A table for rows of x, whose first one is row `first` of the whole matrix; null where x is not far, or
+  /// A cache for rows of x, whose first one is row `first` of the whole matrix; null if x is not far, or if
   /// far memory is always resident.
-  virtual std::unique_ptr<memory::near_rows> keep_rows(const queue&, const operand& x, global_index first,
-                                                       const row_kernels<Device>&) = 0;
+  virtual std::unique_ptr<memory::row_cache> make_row_cache(const queue&, const operand& x,
+                                                            global_index first,
+                                                            const row_kernels<Device>&) = 0;
 
   /// See far_channel.
   virtual memory::far_channel<Device>& channel() = 0;

@@ -125,11 +125,11 @@ class mini_batch_trainer final : public training<T, Device> {
   }
   void assign_rows(batch_input<T, Device>& input, const std::vector<sampling::sample<T>>& samples) {
     input.assign(samples);
-    if (near_) input.rows().read_own(*near_);
+    if (row_cache_) input.rows().read_own(*row_cache_);
   }
   void finish_rows(batch_input<T, Device>& input) {
     input.finish();
-    if (near_) near_->finish();
+    if (row_cache_) row_cache_->finish();
   }
   void get_rows(batch_input<T, Device>& input, const std::vector<sampling::sample<T>>& samples) {
     assign_rows(input, samples);
@@ -162,7 +162,7 @@ class mini_batch_trainer final : public training<T, Device> {
   std::optional<dense<T, dynamic_layout, Device>> x_;
   bool shares_x_ = false;                                ///< with whole_
   std::optional<input_gradient<T, Device>> x_gradient_;  ///< of a learned X
-  std::unique_ptr<memory::near_rows> near_;              ///< of an X that is far and not learned
+  std::unique_ptr<memory::row_cache> row_cache_;         ///< of an X that is far and not learned
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
   sampling::sample<T> together_;  ///< before roots are set apart
@@ -247,7 +247,7 @@ template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_inputs() {
   make_x();
   if (learns_input()) x_gradient_.emplace(*x_, alone_);
-  if (!learns_input()) near_ = transfer::near_rows(*x_);
+  if (!learns_input()) row_cache_ = transfer::make_row_cache(*x_);
   const first_layer layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
@@ -260,16 +260,16 @@ void mini_batch_trainer<T, Device>::make_inputs() {
 /// Which rows of a far X an epoch needs: its samples are drawn, and forgotten, unless that takes messages.
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::foresee_rows(std::uint64_t epoch) {
-  if (!near_) return;
-  near_->begin();
-  if (!near_->chooses() || !sampler_->graph().is_replicated() ||
+  if (!row_cache_) return;
+  row_cache_->begin();
+  if (!row_cache_->chooses() || !sampler_->graph().is_replicated() ||
       result_.placement == sampling::placement::column)
     return;
   const comm::phase_scope phase(mesh_.ledger(), "sampling");
   for (std::size_t i = 0; i < order_.iterations(); ++i) {
     prepare(order_.batch(i), epoch, slots_[0]);
-    for (const auto& s : slots_[0].samples) near_->foresee(s.vertices);
-    near_->end_batch();
+    for (const auto& s : slots_[0].samples) row_cache_->foresee(s.vertices);
+    row_cache_->end_batch();
   }
 }
 

@@ -20,10 +20,10 @@ namespace transfer {
 /// nothing travels along axes that cut columns.
 enum class gathered_columns : std::uint8_t { whole, own };
 
-/// A near table for this rank's rows of x, which does not change; null unless they are far. Local.
+/// A cache for this rank's rows of x, which must not change; null unless they are far. Local.
 template <class T, layout L, class Device>
-std::unique_ptr<memory::near_rows> near_rows(const dense<T, L, Device>& x) {
-  return local::near_rows<T>(x.mesh().queue(), x.local(), x.row_range().begin);
+std::unique_ptr<memory::row_cache> make_row_cache(const dense<T, L, Device>& x) {
+  return local::make_row_cache<T>(x.mesh().queue(), x.local(), x.row_range().begin);
 }
 
 }  // namespace transfer
@@ -90,11 +90,11 @@ class gather_rows_plan {
     assign(std::span<const std::vector<global_index>>(&ids, 1), where);
   }
 
-  /// Until the next assign this rank's own rows are read in a table, in place of X, and begin to be read now.
-  void read_own(memory::near_rows& near) {
-    const std::span<const local_index> places = near.assign(requests_.own_rows());
+  /// Until the next assign this rank's own rows are taken from the cache instead of X. Starts to read them.
+  void read_own(memory::row_cache& cache) {
+    const std::span<const local_index> places = cache.assign(requests_.own_rows());
     if (places.empty()) return;
-    table_ = reinterpret_cast<const T*>(near.data());
+    table_ = reinterpret_cast<const T*>(cache.data());
     find_starts(places);
   }
 

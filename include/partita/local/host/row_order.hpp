@@ -32,7 +32,7 @@ struct order_problem {
 
   std::int64_t entries() const { return rows == 0 ? 0 : std::int64_t{offsets[rows]} - offsets[0]; }
   /// The rows of X that the cache of one thread holds.
-  local_index near_rows() const {
+  local_index rows_in_cache() const {
     return static_cast<local_index>(
         std::clamp<std::int64_t>(near_bytes / std::max<std::int64_t>(row_bytes, 1), 16, 1 << 14));
   }
@@ -81,7 +81,7 @@ class number_set {
 class sampled_windows {
  public:
   sampled_windows(const order_problem& p, bool clustered)
-      : p_(p), clustered_(clustered), most_(std::min<local_index>(p.near_rows(), 4096)), found_(most_) {}
+      : p_(p), clustered_(clustered), most_(std::min<local_index>(p.rows_in_cache(), 4096)), found_(most_) {}
 
   /// The share of entries whose column is not in their window yet, nor the column before it, with which it
   /// would have been fetched.
@@ -146,8 +146,8 @@ inline bool order_may_pay(const order_problem& p) {
   return order_pays(p, before, 0) && order_pays(p, before, fetched_per_entry(p, true));
 }
 
-/// The rows of a square block in clusters of near_rows() / 2, each found breadth-first from a neighbour of an
-/// earlier one, or from the first row that is left.
+/// The rows of a square block in clusters of rows_in_cache() / 2, each found breadth-first from a neighbour
+/// of an earlier one, or from the first row that is left.
 inline std::vector<local_index> clustered_order(const order_problem& p) {
   const auto rows = static_cast<std::size_t>(p.rows);
   std::vector<std::uint64_t> seen(rows / 64 + 1, 0);
@@ -165,7 +165,7 @@ inline std::vector<local_index> clustered_order(const order_problem& p) {
     order.push_back(row);
   };
   const auto start = [&] {
-    end = std::min(order.size() + static_cast<std::size_t>(p.near_rows()) / 2, rows);
+    end = std::min(order.size() + static_cast<std::size_t>(p.rows_in_cache()) / 2, rows);
     while (next_around < around.size())
       if (const local_index row = around[next_around++]; (word(row) & bit(row)) == 0) return append(row);
     while ((word(next) & bit(next)) != 0) ++next;
