@@ -32,20 +32,21 @@ struct command {
 };
 
 command parse_command(int argc, char** argv) {
-  CLI::App app("measures the kernels of training and the messages of ranks on this machine");
+  CLI::App app("Measures the kernels of training and the messages between ranks on this machine");
   command c;
-  app.add_option("file", c.file, "the JSON file that is written, for train --machine")
+  app.add_option("file", c.file, "the JSON file to write, for train --machine")
       ->required()
       ->option_text("FILE.json");
-  app.add_option("--seconds", c.seconds, "how long kernels are measured, at least once each")
+  app.add_option("--seconds", c.seconds, "time for measuring kernels, each at least once")
       ->check(positive)
       ->option_text("N")
       ->capture_default_str();
-  app.add_option("--threads", c.threads, "ranks whose kernels run at the same time, and share the memory")
+  app.add_option("--threads", c.threads, "ranks whose kernels run at the same time and share memory")
       ->check(count)
       ->option_text("T")
       ->capture_default_str();
-  words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
+  words(app.add_option("--comm", c.comm, "how ranks run and communicate; mpi needs mpirun"),
+        {"threads", "mpi"})
       ->capture_default_str();
   words(app.add_option("--precision", c.precision, "floating-point type"), {"f32", "f64"})
       ->capture_default_str();

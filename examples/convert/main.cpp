@@ -37,7 +37,7 @@ struct command {
 command parse_command(int argc, char** argv) {
   command c;
   CLI::App app(
-      "Converts a graph or a sparse matrix by the endings of the names:\n"
+      "Converts a graph or a sparse matrix; file extensions select the formats:\n"
       "  .mtx       Matrix Market; symmetric ones are written in full\n"
       "  .txt       edge list of SNAP, with weights in a third column; .txt.gz: packed;\n"
       "             .csv is read likewise\n"
@@ -63,16 +63,16 @@ command parse_command(int argc, char** argv) {
                        "convert " + std::to_string(version::major) + "." + std::to_string(version::minor) +
                            "." + std::to_string(version::patch),
                        "print the version and exit");
-  app.add_option("IN", c.in, "what is read")->required()->option_text(" ");
-  app.add_option("OUT", c.out, "what is written")->required()->option_text(" ");
+  app.add_option("IN", c.in, "the input")->required()->option_text(" ");
+  app.add_option("OUT", c.out, "the output")->required()->option_text(" ");
   app.add_option("--memory", c.memory,
-                 "refuse what takes more, such as 512M or 2G\n(K, M, G or T, of 1024; no unit: bytes)")
+                 "fail if more memory is needed, such as 512M or 2G\n(K, M, G or T, of 1024; no unit: bytes)")
       ->option_text("SIZE");
   add_unpack_limit(app, c.unpack_limit);
   app.add_flag("--undirected", c.wanted.undirected,
-               "add the inverse of every edge that is no loop\n(OGB folders have undirected edges once)");
+               "add the reverse of every edge except loops\n(OGB folders have undirected edges once)");
   app.add_flag("--simple", c.wanted.simple,
-               "drop loops, and make one of repeated edges, with the\nsum of their weights (where all are 1 "
+               "drop loops, and merge repeated edges, adding their\nweights (if all are 1 "
                "they stay 1);\nafter --undirected");
   app.add_flag("--ignore-weights", c.wanted.unweighted,
                "read no weights, and of an edge list two columns only");
@@ -84,20 +84,18 @@ command parse_command(int argc, char** argv) {
       "the column of a .csv or .txt after source and target is the\ntype of an edge, edge_type.npy of a "
       "folder; --edge-features\nare the columns after it");
   app.add_flag("--largest-component", c.wanted.largest_component,
-               "leave out vertices that are not in the largest component");
-  app.add_option(
-         "--features", c.tables.features,
-         "CSV of the folder's features, a row for each vertex in the\norder of ids from 0, or with ids "
-         "in the first column")
+               "keep only the largest connected component");
+  app.add_option("--features", c.tables.features,
+                 "CSV of the folder's features, one row per vertex in the\norder of ids from 0, or with ids "
+                 "in the first column")
       ->option_text("FILE");
   app.add_option(
          "--labels", c.tables.labels,
-         "the same of labels: a column of classes, -1 or nothing for\nnone; or several columns of 0 and 1")
+         "CSV of the labels: a column of classes, -1 or nothing for\nnone; or several columns of 0 and 1")
       ->option_text("FILE");
-  app.add_option(
-         "--split", c.tables.split,
-         "the same of the split: 1 training, 2 validation, 3 test, 0\nnone (default: 60, 20 and 20 % of "
-         "labelled vertices)")
+  app.add_option("--split", c.tables.split,
+                 "CSV of the split: 1 training, 2 validation, 3 test, 0\nnone (default: 60, 20 and 20 % of "
+                 "labelled vertices)")
       ->option_text("FILE");
   app.add_option("--parts", c.parts, "blocks of a .part")
       ->check(count)
@@ -105,10 +103,13 @@ command parse_command(int argc, char** argv) {
       ->capture_default_str();
   words(app.add_option(
             "--partition", c.partitioner,
-            "find parts of the graph, too, write them to OUT.part.N, a\nline for each vertex, for train "
-            "--partition given, and say\nhow much they cut and exchange"),
+            "also partition the graph, write the parts to OUT.part.N, one\nline per vertex, for train "
+            "--partition given, and print\nhow much they cut and exchange"),
         partitioners());
-  app.add_option("--ranks", c.ranks, "so many parts")->check(count)->option_text("N")->capture_default_str();
+  app.add_option("--ranks", c.ranks, "number of parts")
+      ->check(count)
+      ->option_text("N")
+      ->capture_default_str();
   app.add_option("--threads", c.threads, "threads that parse text (default: cores)")
       ->check(count)
       ->option_text("N");

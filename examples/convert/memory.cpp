@@ -161,7 +161,7 @@ format format_of(const std::string& path, bool is_input) {
     return format::folder;
   if (is_input && fs::path(path).extension().empty()) throw partita::input_error(path + ": no such file");
   throw usage_error(path + " does not end in .mtx, .txt, .txt.gz, .graph, .npz, .npy or .part" +
-                    (is_input ? ", or .csv for edges" : "") + ", and is no folder");
+                    (is_input ? ", or .csv for edges" : "") + ", and is not a folder");
 }
 
 global_index vertices_of_npy(const std::string& path) {

@@ -145,7 +145,7 @@ class edge_columns {
     for (global_index row = 0; row < table_.rows; ++row) {
       const double type = at(row, 2);
       if (!(type >= 0 && type < static_cast<double>(table_.rows)) || type != std::floor(type))
-        refuse(row, "the type of the edge is no whole number from 0, less than the number of edges");
+        refuse(row, "the type of the edge is not a whole number from 0, less than the number of edges");
       types.push_back(static_cast<std::int64_t>(type));
     }
     g.edge_types = std::move(types);
@@ -156,7 +156,7 @@ class edge_columns {
       for (global_index col = first; col < table_.cols; ++col) {
         values.push_back(static_cast<float>(at(row, col)));
         if (!std::isfinite(values.back()))
-          refuse(row, "feature " + std::to_string(col - first) + " is no finite number of 32 bits");
+          refuse(row, "feature " + std::to_string(col - first) + " is not a finite 32-bit number");
       }
     g.edge_features = io::feature_table(table_.rows, table_.cols - first, std::move(values));
   }

@@ -138,7 +138,7 @@ void take_features(io::dataset& data, const table& t, std::span<const global_ind
       values.push_back(static_cast<float>(t(row, j)));
       if (!std::isfinite(values.back()))
         t.refuse(row, "feature " + std::to_string(j) + " is " + in_digits(t(row, j)) +
-                          ", which is no finite number of 32 bits");
+                          ", which is not a finite 32-bit number");
     }
   };
   t.for_vertices(ids, take, missing_in(t, tables));
@@ -162,7 +162,7 @@ std::vector<bool> take_labels(io::dataset& data, const table& t, std::span<const
       if (!(label >= 0 && label <= most && label == std::floor(label)))
         t.refuse(row, "the label " + in_digits(label) +
                           (several ? " is neither 0 nor 1, as one of several is"
-                                   : " is no class, a whole number from 0 to " +
+                                   : " is not a class, a whole number from 0 to " +
                                          std::to_string(ids.size() - 1) + ", or -1 or nothing for none"));
       labelled[v] = true;
       if (several)

@@ -51,17 +51,16 @@ void add_plan(CLI::App& app, plan_command& p) {
   list("--exchanges", p.exchanges, {"full", "needed", "cover"},
        "exchanges along row that are compared, but with --exchange (default: full, needed; covers are set up "
        "for)");
-  app.add_option(
-         "--chunk-counts", p.chunks,
-         "--exchange-chunks that are compared for needed rows; 0: slices by rule, 1: at once (more: set "
-         "up for)")
+  app.add_option("--chunk-counts", p.chunks,
+                 "--exchange-chunks to compare for needed rows; 0: slices by rule, 1: at once (more: set "
+                 "up for)")
       ->delimiter(',')
       ->check(CLI::Range(0, 1 << 20))
       ->option_text("N[,...]")
       ->capture_default_str();
   app.add_option("--stage-counts", p.stages,
-                 "numbers of stages that are compared, in place of that of --stages; 0: the whole graph at\n"
-                 "once; auto: what divides the ranks and has a layer for each stage")
+                 "numbers of stages to compare, instead of --stages; 0: the whole graph at\n"
+                 "once; auto: all that divide the ranks and have a layer for each stage")
       ->delimiter(',')
       ->check(CLI::Validator(
           [number = whole_number("auto or a number of stages", 0, 1 << 20)](const std::string& text) {
@@ -69,8 +68,7 @@ void add_plan(CLI::App& app, plan_command& p) {
           },
           ""))
       ->option_text("S[,...]|auto");
-  app.add_option("--stage-chunks", p.stage_chunks,
-                 "--chunks that are compared for stages (default: four per stage)")
+  app.add_option("--stage-chunks", p.stage_chunks, "--chunks to compare for stages (default: four per stage)")
       ->delimiter(',')
       ->check(count)
       ->option_text("K[,...]");
@@ -179,9 +177,8 @@ int main(int argc, char** argv) {
     command c = parse_command(
         argc, argv,
         {.program = "plan",
-         .purpose =
-             "Says under which policy, on which mesh and with which exchanges `train` is fastest with these\n"
-             "options on the machine that --machine describes, such as `calibrate` writes it.",
+         .purpose = "Predicts with which policy, mesh and exchanges `train` is fastest with these\n"
+                    "options on the machine described by --machine, as written by `calibrate`.",
          .add = [&](CLI::App& app) { add_plan(app, p); }});
     refuse_if(!c.machine || c.machine->kernels == nullptr,
               "plan needs --machine FILE.json with kernels, such as `calibrate FILE.json` writes it");

@@ -29,30 +29,30 @@ namespace {
 predict_command parse_command(int argc, char** argv) {
   predict_command c;
   CLI::App app(
-      "Computes the logits of a graph's vertices with a model that train has saved, over any number of "
+      "Computes the logits of a graph's vertices with a model saved by train, on any number of "
       "ranks\n"
       "and under any partition policy.",
       "predict");
   app.get_help_ptr()->description("print this and exit");
   app.set_version_flag("--version", "predict " + build::version, "print the version and exit");
-  app.add_option("--model", c.model, "what train --save has written")
+  app.add_option("--model", c.model, "a model that train --save wrote")
       ->required()
       ->option_text("FILE.safetensors");
-  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+  app.add_option("--data", c.data, "data directory, or karate for the built-in karate club")
       ->required()
       ->option_text("DIR");
-  app.add_option("--out", c.out, "write the logits, a row for each vertex")
-      ->required()
-      ->option_text("FILE.npy");
+  app.add_option("--out", c.out, "write the logits, one row per vertex")->required()->option_text("FILE.npy");
   app.add_option("--links", c.links,
-                 "pairs of vertices, a row for each: write the scores of these, for a model of\n"
+                 "pairs of vertices, one per row: write their scores, for a model of\n"
                  "--task links")
       ->option_text("FILE.npy");
   add_arrangement(app, c.policy, c.ranks, c.mesh);
-  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
+  words(app.add_option("--comm", c.comm,
+                       "how ranks run and communicate; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
-  words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
+  words(app.add_option("--device", c.device, "where the ranks compute"), {"cpu", "cuda"})
+      ->capture_default_str();
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->check(count)
       ->option_text("N");

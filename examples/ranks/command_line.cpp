@@ -19,8 +19,8 @@ CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed)
 CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
   return app
       .add_option("--timeout", seconds,
-                  "fail, naming the ranks that do not come, when a rank has waited for so\n"
-                  "long (default: never; mpi and nccl: 600)")
+                  "fail, naming the absent ranks, after a rank has waited for this long\n"
+                  "(default: never; mpi and nccl: 600)")
       ->check(number_that("a time from 0.001 to 1000000 s", [](double v) { return v >= 0.001 && v <= 1e6; }))
       ->option_text("SECONDS");
 }
@@ -45,8 +45,8 @@ CLI::Option* add_unpack_limit(CLI::App& app, std::optional<std::size_t>& limit) 
   return app
       .add_option_function<std::string>(
           "--unpack-limit", take,
-          "refuse a packed file, or an array of an .npz, that unpacks to more\n(default: a quarter of the "
-          "memory that is free)")
+          "reject a packed file, or an array of an .npz, that unpacks to more\n(default: a quarter of the "
+          "free memory)")
       ->option_text("SIZE");
 }
 

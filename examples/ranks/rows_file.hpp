@@ -22,7 +22,7 @@ void write_rows(const std::string& path, std::vector<T> rows, partita::global_in
   const std::vector<T> sorted = partita::nn::in_order_of_vertices(std::move(rows), width, vertices);
   const auto bad = std::ranges::find_if_not(sorted, [](T value) { return std::isfinite(value); });
   if (bad != sorted.end())
-    partita::base::throw_error<partita::error>({path, " is not written: what it would hold of vertex ",
+    partita::base::throw_error<partita::error>({path, " is not written: its value for vertex ",
                                                 (bad - sorted.begin()) / width, " is not a finite number"});
   const std::string head =
       partita::io::npy_header_text<T>({std::ssize(sorted) / width, width}, sorted.size() * sizeof(T), path);

@@ -67,7 +67,7 @@ class same_input {
       if (const std::size_t what = k % hashes_.size(); all[k] != all[what])
         partita::base::throw_error<partita::input_error>({"the processes of the job differ in their ",
                                                           names_[what], ": rank ", k / hashes_.size(),
-                                                          " has another than rank 0"});
+                                                          "'s differ from those of rank 0"});
   }
 
  private:

@@ -39,7 +39,8 @@ command parse_command(int argc, char** argv, const description& d) {
       ->option_text("FILE");
   add_unpack_limit(app, c.limit);
   add_arrangement(app, c.policy, c.ranks, c.mesh);
-  words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
+  words(app.add_option("--comm", c.comm, "how ranks run and communicate; mpi needs mpirun"),
+        {"threads", "mpi"})
       ->capture_default_str();
   add_timeout(app, c.timeout);
   app.add_option("--out", c.out, "write " + d.out)->option_text("FILE.npy");
@@ -50,7 +51,7 @@ command parse_command(int argc, char** argv, const description& d) {
       ->check(positive)
       ->option_text("T")
       ->capture_default_str();
-  app.add_option("--iterations", c.iterations, "fail after so many")
+  app.add_option("--iterations", c.iterations, "fail after this number of iterations")
       ->check(count)
       ->option_text("N")
       ->capture_default_str();

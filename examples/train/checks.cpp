@@ -148,7 +148,7 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
   const auto require = [&, there = memory_of_machine()](double needed, const std::string& who) {
     if (needed > there)
       throw partita::error(
-          fmt::format("{} at least {} of memory, and {} are there", who, in_gb(needed), in_gb(there)));
+          fmt::format("{} at least {} of memory; this machine has {}", who, in_gb(needed), in_gb(there)));
   };
   require(least_lists(c, ranks), fmt::format("{} ranks need", ranks));
   require(least_memory(c, data, ranks), "this model on this graph needs");
@@ -177,7 +177,7 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
         loops, data.edges.size()));
   if (c.in_batches() && reads_features && data.vertex_features.is_sparse())
     notes.push_back(fmt::format(
-        "--batch writes sparse features out: {:.1f} MB on all ranks together",
+        "--batch makes sparse features dense: {:.1f} MB on all ranks together",
         1e-6 * static_cast<double>(data.vertices) * static_cast<double>(data.features) * c.element()));
   return notes;
 }
@@ -188,7 +188,7 @@ std::vector<std::string> notes_on_mesh(const command& c, partita::mesh_shape mes
   for (const nn::field& f : nn::fields)
     if (f.group == nn::field_group::products && f.name != "products" && f.name != "storage" &&
         is_recorded(f, c.training))
-      notes.push_back(fmt::format("--{} {} changes nothing on a {} mesh, where no rows travel along row",
+      notes.push_back(fmt::format("--{} {} has no effect on a {} mesh, where no rows are sent along row",
                                   f.name, text_of(f, c.training), to_string(mesh)));
   return notes;
 }

@@ -114,7 +114,7 @@ void add_ranks(CLI::App& app, command& c) {
   const std::string named = CLI::detail::join(policies, ", ");
   policies.emplace_back("auto");
   words(app.add_option("--policy", c.policy,
-                       named + "\nor auto: the least product of words that travel and memory"),
+                       named + "\nor auto: the least product of words received and memory"),
         policies)
       ->option_text("NAME")
       ->capture_default_str();
@@ -123,7 +123,7 @@ void add_ranks(CLI::App& app, command& c) {
       ->option_text("N");
   app.add_option("--mesh", c.mesh,
                  "ranks along row, col and depth (default: nearest to a square or a cube),\n"
-                 "or auto: each that the policy allows is compared, as by --policy auto")
+                 "or auto: compares every mesh that the policy allows, as --policy auto does")
       ->option_text("RxCxD");
   app.add_option("--replication", c.replication, "depth of the mesh: copies of the dense operand")
       ->check(count)
@@ -131,44 +131,45 @@ void add_ranks(CLI::App& app, command& c) {
   const auto take = [&c](const std::vector<std::string>& given) { c.partition = parse_ordering(given); };
   app.add_option_function<std::vector<std::string>>(
          "--partition", take,
-         "which vertices a rank has: in their order, by chance, by degree, in an order of\n"
-         "small bandwidth, so that few edges cross, little is sent or no rank sends much,\n"
-         "or as a file says, with the number of a rank for each vertex")
+         "how vertices are assigned to ranks: in order, at random, by degree, in an order of\n"
+         "small bandwidth, with few cut edges, little traffic or balanced traffic,\n"
+         "or by a file with a rank number for each vertex")
       ->expected(1, 2)
       ->option_text(CLI::detail::join(partitioners(), "|") + "|given FILE")
       ->default_str("none");
-  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
+  words(app.add_option("--comm", c.comm,
+                       "how ranks run and communicate; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
   words(app.add_option("--mpi-collectives", c.mpi_collectives,
-                       "with --comm mpi: this program's messages, or MPI's own collectives, which know the\n"
-                       "network of some machines; sums round otherwise"),
+                       "with --comm mpi: this program's messages, or MPI's own collectives, which may be\n"
+                       "tuned for the network; sums are rounded differently"),
         {"messages", "native"})
       ->capture_default_str();
   add_timeout(app, c.timeout);
   app.add_option_function<std::string>(
          "--machine", [&c](const std::string& path) { c.machine = read_machine(path); },
-         "ranks are emulated on a machine with this network, in its virtual time; seconds\n"
-         "are those that a run would take there")
+         "emulate the ranks on a machine with this network, in virtual time: seconds are\n"
+         "those of a run there")
       ->option_text("FILE.json");
   app.add_option_function<std::string>(
          "--calibration",
          [&c](const std::string& path) { c.calibration = read_machine(path, "--calibration"); },
-         "with --policy auto: what takes least time on this machine, as `calibrate` measured it")
+         "with --policy auto: choose what is fastest on this machine, as `calibrate` measured it")
       ->option_text("FILE.json");
-  words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
+  words(app.add_option("--device", c.device, "where the ranks compute"), {"cpu", "cuda"})
+      ->capture_default_str();
   app.add_flag("--no-graphs", c.no_graphs,
-               "with --device cuda: each kernel of a step is launched by itself, not a graph of them");
+               "with --device cuda: launch each kernel of a step by itself, not as a CUDA graph");
   const auto limit = [&c](const std::string& size) {
     c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
   };
   app.add_option_function<std::string>(
-         "--memory", limit,
-         "fail, naming the first buffer that does not fit, when those of a rank would be larger")
+         "--memory", limit, "limit the buffers of a rank; a run that exceeds it fails and names the buffer")
       ->option_text("SIZE");
   app.add_option("--far", c.far,
-                 "what --memory does not hold lives there, and passes through it in chunks: a\n"
-                 "folder on a fast disk; with --device cuda, pinned memory of the host")
+                 "out-of-core: stream what exceeds --memory from a scratch file in this folder on\n"
+                 "a fast disk; with --device cuda, offload it to pinned host memory")
       ->option_text("FOLDER|pinned");
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->check(count)
@@ -179,7 +180,7 @@ void add_ranks(CLI::App& app, command& c) {
 
 void add_data_and_results(CLI::App& app, command& c) {
   app.option_defaults()->group("Data and results");
-  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+  app.add_option("--data", c.data, "data directory, or karate for the built-in karate club")
       ->required()
       ->option_text("DIR");
   add_task(app, c.task);
@@ -190,15 +191,15 @@ void add_data_and_results(CLI::App& app, command& c) {
   const auto number = [&](const char* name, int& value, const char* form, const char* what) {
     app.add_option(name, value, what)->check(count)->option_text(form)->capture_default_str();
   };
-  file("--json", c.json, "FILE", "write the results, and what reproduces them");
+  file("--json", c.json, "FILE", "write the results, and how to reproduce them");
   file("--report", c.page, "FILE.html",
        "write a page of plots: losses, words, time by rank, and what limits the run");
   file("--trace", c.trace, "FILE.json", "write when each rank computed and waited, for ui.perfetto.dev");
-  file("--checkpoint", c.checkpoint.folder, "DIR", "write checkpoints there, from which a run can go on");
+  file("--checkpoint", c.checkpoint.folder, "DIR", "write checkpoints to this folder, for --resume");
   number("--every", c.checkpoint.every, "N", "epochs from one checkpoint to the next");
-  number("--keep", c.checkpoint.keep, "K", "checkpoints that are kept, the newest ones");
-  app.add_flag("--resume", c.checkpoint.resume, "go on from the newest checkpoint that is whole");
-  file("--init", c.init, "FILE.safetensors", "begin with these parameters, such as those of --save");
+  number("--keep", c.checkpoint.keep, "K", "number of newest checkpoints to keep");
+  app.add_flag("--resume", c.checkpoint.resume, "continue from the newest complete checkpoint");
+  file("--init", c.init, "FILE.safetensors", "start from these parameters, such as those of --save");
   file("--save", c.save, "FILE.safetensors", "write the parameters and what the model computes, for predict");
   file("--save-logits", c.save_logits, "FILE.npy", "write the logits of all vertices");
   file("--save-embeddings", c.save_embeddings, "FILE.npy",
@@ -248,8 +249,8 @@ command parse_command(int argc, char** argv, const command_line& of) {
       ->option_text(preset_names("|"));
   add_fields(app, "Training", group::training, c);
   words(app.add_option("--precision", c.precision,
-                       "floating-point type; tf32: f32, but dense products on a CUDA device\n"
-                       "round their factors"),
+                       "floating-point type; tf32: f32, with dense products on a CUDA device\n"
+                       "rounding their factors"),
         {"f32", "f64", "tf32"})
       ->capture_default_str();
   add_fields(app, "Features", group::features, c);

@@ -57,11 +57,12 @@ void complete_policy(const CLI::App& app, command& c) {
 void complete_links(const CLI::App& app, command& c) {
   nn::link_options& links = c.training.links;
   if (c.task != "links") return refuse_if(links.width > 0, "--link-width needs --task links");
-  refuse_beside("--task links",
-                {{c.in_batches(), "--batch", "samples are of labelled vertices, not of pairs"},
-                 {c.on_stages(), "--stages", "a stage has the rows of a chunk, and a pair may be in two"},
-                 {c.reproducible, "--reproducible", "gradients of pairs are added up in the ranks' order"},
-                 {!c.far.empty(), "--far", "pairs are drawn and planned anew in each epoch"}});
+  refuse_beside(
+      "--task links",
+      {{c.in_batches(), "--batch", "samples are of labelled vertices, not of pairs"},
+       {c.on_stages(), "--stages", "a stage has the rows of a chunk, and a pair may be in two"},
+       {c.reproducible, "--reproducible", "gradients of pairs are summed in the order of the ranks"},
+       {!c.far.empty(), "--far", "pairs are redrawn and replanned in each epoch"}});
   if (links.width == 0) links.width = c.training.hidden.back();
   c.has_held_out = is_given(app, "--held-out");
   refuse_if(links.held_out.size() != 2 || links.held_out[0] + links.held_out[1] >= 1,
@@ -78,7 +79,7 @@ void require_batches_possible(const command& c) {
             "aggregation",
             row->title(), models_that(&nn::model_row::is_on_blocks));
   refuse_if(b.placement == partita::sampling::placement::column && !row->on_blocks.slices,
-            "--placement column multiplies slices of the columns of X, which model {} does not take",
+            "--placement column multiplies slices of the columns of X, not possible with model {}",
             row->title());
   refuse_if(
       b.sampler == nn::batch_sampler::layers && row->carries_edges,
@@ -130,14 +131,13 @@ void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
   const bool chunked = is_given(app, "--exchange-chunks"), exchanges = is_given(app, "--exchange");
-  refuse_beside(
-      "--stages",
-      {{c.in_batches(), "--batch", "a batch goes through all layers on its rank"},
-       {is_given(app, "--embedding"), "--embedding", "the first stage learns no input"},
-       {exchanges, "--exchange", "chunks have an exchange of their own"},
-       {chunked, "--exchange-chunks", "vertices come in --chunks already"},
-       {is_given(app, "--stationary"), "--stationary", "chunks have an exchange of their own"},
-       {is_given(app, "--ranks-of-node"), "--ranks-of-node", "chunks have an exchange of their own"}});
+  refuse_beside("--stages",
+                {{c.in_batches(), "--batch", "a batch passes all layers on one rank"},
+                 {is_given(app, "--embedding"), "--embedding", "the first stage learns no input"},
+                 {exchanges, "--exchange", "chunks have their own exchange"},
+                 {chunked, "--exchange-chunks", "vertices are in --chunks already"},
+                 {is_given(app, "--stationary"), "--stationary", "chunks have their own exchange"},
+                 {is_given(app, "--ranks-of-node"), "--ranks-of-node", "chunks have their own exchange"}});
   require_stages_possible(c.training, "--stages");
   refuse_if(!p.layers.empty() && std::ssize(p.layers) != p.stages,
             "--stage-layers has {} numbers for {} stages", p.layers.size(), p.stages);
@@ -145,8 +145,8 @@ void complete_stages(const CLI::App& app, command& c) {
   refuse_if(layers < p.stages, "--stages: a model of {} layers with parameters cannot be cut into {} stages",
             layers, p.stages);
   refuse_if(!p.layers.empty() && given != layers,
-            "--stage-layers: {} layers in all were given for {} stages and a model of {} layers with "
-            "parameters, with dense ones and norms",
+            "--stage-layers: {} layers in total for {} stages; this model has {} layers with parameters "
+            "(dense layers and norms count)",
             given, p.stages, layers);
   refuse_if(p.guard > 0 && p.history == nn::chunk_history::exact,
             "--guard has nothing to compare with --history exact");
@@ -177,15 +177,15 @@ void require_products(const CLI::App& app, const command& c) {
       option,
       {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
        {stores && app.count("--products") > 0 && c.training.operands == nn::operand_format::own,
-        "--products f32", "what has 2 bytes in memory is multiplied as it is"},
+        "--products f32", "numbers stored in 2 bytes are multiplied as they are"},
        {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
-       {c.reproducible, "--reproducible", "its sums are exact, of numbers as they are"},
+       {c.reproducible, "--reproducible", "its sums are exact, of unrounded numbers"},
        {c.in_batches(), "--batch", on_whole_graphs},
        {c.on_stages(), "--stages", on_whole_graphs},
-       {rounds && encodes, "--row-encoding", "then rows have 2 bytes a number already"}});
+       {rounds && encodes, "--row-encoding", "rows then have 2 bytes per number already"}});
   refuse_if(!rounds && c.policy == "auto",
             "--row-encoding needs a --policy that cuts rows, such as row_1d or grid_2d: only rows that "
-            "travel along row are encoded, and auto may choose a policy without");
+            "are sent along row are encoded, and auto may choose a policy without them");
   refuse_if(!rounds && c.training.exchange == partita::row_exchange::full,
             "--row-encoding is for needed rows: not with --exchange full");
 }
@@ -193,7 +193,7 @@ void require_products(const CLI::App& app, const command& c) {
 /// Takes --precision tf32 apart: a type, and how a device multiplies it.
 void take_precision(command& c) {
   if (c.precision != "tf32") return;
-  refuse_if(c.device != "cuda", "--precision tf32 needs --device cuda: only there are such products");
+  refuse_if(c.device != "cuda", "--precision tf32 needs --device cuda: the CPU has no such products");
   c.precision = "f32";
   c.tf32 = true;
 }
@@ -201,7 +201,7 @@ void take_precision(command& c) {
 /// Throws usage_error for a --far that has no budget, or is for something else.
 void require_far(const CLI::App& app, const command& c) {
   if (!is_given(app, "--far")) return;
-  refuse_if(!c.memory, "--far needs --memory, which says what stays out of it");
+  refuse_if(!c.memory, "--far needs --memory: it streams what exceeds that");
   refuse_if(c.device == "cuda" && c.far != "pinned",
             "--far with --device cuda takes the word pinned, for page-locked memory of the host");
   refuse_if(c.device == "cpu" && c.far == "pinned",
@@ -213,18 +213,18 @@ void require_far(const CLI::App& app, const command& c) {
 void require_recomputation(const command& c) {
   if (c.training.recompute != nn::recomputation::always) return;
   refuse_beside("--recompute always",
-                {{c.in_batches(), "--batch", "outputs of a batch are small, and stay"},
-                 {c.on_stages(), "--stages", "outputs of a chunk stay until it comes back"}});
+                {{c.in_batches(), "--batch", "outputs of a batch are small, and stay in memory"},
+                 {c.on_stages(), "--stages", "outputs of a chunk stay in memory until its backward"}});
   refuse_if(c.training.model == "gcnii",
             "--recompute always is not for gcnii, whose layers read the output of an earlier one");
 }
 
 void require_reproducible(const command& c) {
   if (!c.reproducible) return;
-  refuse_if(c.device != "cpu", "--reproducible needs --device cpu: only there are such sums");
+  refuse_if(c.device != "cpu", "--reproducible needs --device cpu: CUDA devices have no such sums");
   refuse_beside("--reproducible", {{c.on_stages(), "--stages", "chunks are cut from the rows of a rank"},
                                    {c.training.exchange == partita::row_exchange::cover, "--exchange cover",
-                                    "which sums travel depends on the ranks"}});
+                                    "which sums are sent depends on the ranks"}});
   if (!c.in_batches()) return;
   const nn::mini_batch_options& b = c.training.mini_batch;
   const nn::model_row* const row = find_row(c.training);
@@ -279,7 +279,7 @@ int layers_of(const nn::training_options& t) {
 
 void complete(const CLI::App& app, command& c) {
   take_precision(c);
-  refuse_if(c.no_graphs && c.device != "cuda", "--no-graphs needs --device cuda: only there are graphs");
+  refuse_if(c.no_graphs && c.device != "cuda", "--no-graphs needs --device cuda: the CPU has no graphs");
   complete_links(app, c);
   require_use(app, c.training);
   require_blocks_fit(c.training);
@@ -294,7 +294,7 @@ void complete(const CLI::App& app, command& c) {
   refuse_if(c.training.ranks_of_node > 1 && c.training.exchange == partita::row_exchange::full,
             "{} is for needed rows: not with --exchange full", nodes);
   refuse_if(c.training.ranks_of_node > 1 && c.training.exchange_chunks > 1,
-            "{} and --exchange-chunks {} do not go together: rows are handed on in one chunk", nodes,
+            "{} and --exchange-chunks {} do not go together: rows are forwarded in one chunk", nodes,
             c.training.exchange_chunks);
   for (const char* name : {"--every", "--keep", "--resume"})
     refuse_if(c.checkpoint.folder.empty() && is_given(app, name), "{} needs --checkpoint", name);

@@ -67,8 +67,8 @@ void print_stop(const command& c, const nn::training_result& result) {
              : ending_signal == SIGINT ? "SIGINT"
                                        : "a signal to another rank",
              result.epochs.size(), c.training.epochs,
-             c.checkpoint.folder.empty() ? "without --checkpoint, nothing of it is kept"
-                                         : "--resume goes on from there");
+             c.checkpoint.folder.empty() ? "without --checkpoint, nothing is saved"
+                                         : "--resume continues from there");
 }
 
 void print_scores(const command& c, int ranks, const outcome& run, io::task task) {
@@ -90,8 +90,9 @@ void print_scores(const command& c, int ranks, const outcome& run, io::task task
   else
     fmt::print("\ntest: macro-F1 {}\n", score_text(task, test.macro_f1));
   if (result.out_of_patience)
-    fmt::print("training ended after epoch {}, as the validation score rose no more; kept is epoch {}\n",
-               result.epochs.size(), result.kept_epoch);
+    fmt::print(
+        "training ended after epoch {}, since the validation score no longer improved; it keeps epoch {}\n",
+        result.epochs.size(), result.kept_epoch);
 }
 
 void print_stages(const nn::pipeline_result& p) {

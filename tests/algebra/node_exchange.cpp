@@ -277,7 +277,7 @@ TEST_CASE("nodes imply needed rows; what they are not for names them") {
   refused("handed on inside nodes of 2 ranks at once, not in 3 parts", {4, 1, 1},
           {.chunks = 3, .ranks_of_node = 2});
   refused("handed on inside nodes of 0 ranks", {4, 1, 1}, {.ranks_of_node = 0});
-  refused("row_exchange::cover on mesh 4x2x1 is not for nodes of 3 ranks, which are no multiple of the 2",
+  refused("row_exchange::cover on mesh 4x2x1 is not for nodes of 3 ranks, which is not a multiple of the 2",
           {4, 2, 1}, {.rows = row_exchange::cover, .ranks_of_node = 3});
 }
 

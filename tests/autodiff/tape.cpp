@@ -111,10 +111,10 @@ TEST_CASE("a tape refuses by name") {
     const auto product = gemm(h, v);
     const auto loss = sum(relu(product));
     expect_error<error>("a verb was given variables of two tapes", [&] { gemm(other.input(x), v); });
-    expect_error<error>("backward needs a forward of this tape before it", [&] { t.backward(loss); });
+    expect_error<error>("backward needs a preceding forward of this tape", [&] { t.backward(loss); });
     t.forward();
     expect_error<error>("was overwritten by what follows it; keep() it", [&] { t.value(product); });
-    expect_error<error>("a tape that has run records no more", [&] { gemm(h, v); });
+    expect_error<error>("a tape cannot record once it has run", [&] { gemm(h, v); });
   });
 }
 

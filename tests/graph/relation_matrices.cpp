@@ -88,7 +88,7 @@ TEST_CASE("data without types is refused by name") {
     io::dataset data = typed_graph(false);
     data.relations = 0;
     const auto like = distribute(m, row_1d, {n, n}, std::vector<triplet<double>>{});
-    expect_error<input_error>("typed: relations need a type of each edge, edge_type.npy",
+    expect_error<input_error>("typed: relations need the type of each edge, edge_type.npy",
                               [&] { graph::relation_matrices<double, host>(like, data); });
   });
 }

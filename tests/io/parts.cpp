@@ -112,7 +112,7 @@ TEST_CASE("parts: malformed files are named, with the line") {
   CHECK(said("none") == "none: no such file");
   CHECK(of_text("0\n1\n") == "p: expected a part for each of 3 vertices, found 2");
   CHECK(of_text("0\n1\n0\n1\n") == "p: expected a part for each of 3 vertices, found 4");
-  CHECK(of_text("0\n2\n0\n") == "p:2: part 2 is none of the 2 parts, which are numbered from 0");
+  CHECK(of_text("0\n2\n0\n") == "p:2: part 2 is not one of the 2 parts, which are numbered from 0");
   CHECK(of_text("0\n1\n-1\n") == "p:3: part -1 is none of the 2 parts, which are numbered from 0");
   CHECK(of_text("0\none\n0\n") == "p:2: expected the number of a part, found \"one\"");
   CHECK(of_text("0\n1 1\n0\n") == "p:2: expected the number of a part, found \"1 1\"");
@@ -128,7 +128,7 @@ TEST_CASE("parts: malformed files are named, with the line") {
   CHECK(of_array({3, 1}, integers{0, 1, 1}) ==
         "p.npy: expected a part for each vertex, found the shape 3 x 1");
   CHECK(of_array({3}, integers{0, 1, 2}) ==
-        "p.npy: row 2: part 2 is none of the 2 parts, which are numbered from 0");
+        "p.npy: row 2: part 2 is not one of the 2 parts, which are numbered from 0");
   CHECK(of_array({3}, std::vector<float>{0, 1, 1}).starts_with("p.npy: expected int64"));
 }
 

@@ -115,7 +115,8 @@ TEST_CASE("outputs of a model with skip connections are not computed again") {
   nn::sequential net(b);
   net.add(nn::linear(6, 4, b)).add(nn::skip_source(4, b));
   matrix z = b.rows(4);
-  expect_error<error>("cannot compute outputs again", [&] { net.forward(h, z, {}); });
+  expect_error<error>("activation checkpointing cannot recompute the outputs",
+                      [&] { net.forward(h, z, {}); });
 }
 
 TEST_CASE("an activation in front of all layers is refused") {

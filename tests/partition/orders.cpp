@@ -99,7 +99,7 @@ TEST_CASE("orders: streamed parts find communities that are numbered at random, 
   CHECK(cut == communities);
   CHECK(partition::streamed_parts(numbers{0, 0, 0, 0}, numbers{}, 3) == std::vector{0, 1, 2});
   CHECK(partition::streamed_parts(numbers{0}, numbers{}, 3).empty());
-  test_support::expect_error<shape_error>("vertices cannot be dealt to 0 parts",
+  test_support::expect_error<shape_error>("vertices cannot be divided into 0 parts",
                                           [] { partition::streamed_parts(numbers{0}, numbers{}, 0); });
 }
 

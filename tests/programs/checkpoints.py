@@ -104,7 +104,7 @@ class Checkpoints(ProgramCase):
                 result = json.load(f)
             done = result["epochs"]
             self.assertEqual((process.returncode, said), (0, ""))
-            self.assertEqual(errors, f"train: {which.name} ended training after epoch {done} of 100000000; --resume goes on from there\n")
+            self.assertEqual(errors, f"train: {which.name} ended training after epoch {done} of 100000000; --resume continues from there\n")
             self.assertEqual((result["stopped"], len(result["loss"])), (True, done))
             self.assertTrue(os.path.exists(self.path(done)))
             self.assertEqual(self.train(done + 2, *shape, *self.kept("--resume"))["resumed_from"], done)
@@ -132,7 +132,7 @@ class Checkpoints(ProgramCase):
         process.terminate()
         errors = process.communicate(timeout=50)[1]
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
-        self.assertIn("without --checkpoint, nothing of it is kept", errors)
+        self.assertIn("without --checkpoint, nothing is saved", errors)
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_without_checkpoints_a_signal_to_one_process_of_a_job_is_its_exit_code(self):
@@ -158,7 +158,7 @@ class Checkpoints(ProgramCase):
                 self.refused(1, f"{self.folder}: another run is writing its checkpoints there", 5, *self.kept(*resume))
             self.assertIsNone(first.poll())
             first.terminate()
-            self.assertIn("--resume goes on from there", first.communicate(timeout=50)[1])
+            self.assertIn("--resume continues from there", first.communicate(timeout=50)[1])
             self.assertEqual(first.returncode, 0)
         finally:
             first.kill()

@@ -283,14 +283,14 @@ class Formats:
         for option, of, text, sentence in (
                 ("features", plain, "1\n2\n", r"csv: has no row for vertex 2, as it has 2 rows, and row v, from 0, is vertex v"),
                 ("labels", plain, "0\n1\n", r"csv: has no row for vertex 2"),
-                ("features", gaps, "3,1\n7,2\n30,1e39\n1412,0\n", r"csv:3: feature 0 is 1e\+39, which is no finite number of 32 bits"),
+                ("features", gaps, "3,1\n7,2\n30,1e39\n1412,0\n", r"csv:3: feature 0 is 1e\+39, which is not a finite 32-bit number"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,\n1412,0\n", r"csv:4: feature 0 is nan"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,1\n1412,0\n\n7,1\n", r"csv:7: vertex 7 has come before"),
                 ("features", gaps, "3,1\n7,x\n", r'csv:2: expected 2 numbers and commas between, found "7,x"'),
                 ("features", market, "1\n2\n3\n", r"csv:3: vertex 2 is not in .*p.mtx"),
                 ("features", market, "", r"csv: has no rows"),
-                ("labels", market, "0\n1.5\n", r"csv:2: the label 1.5 is no class, a whole number from 0 to 1, or -1 or nothing"),
-                ("labels", market, "0\n2\n", r"csv:2: the label 2 is no class"),
+                ("labels", market, "0\n1.5\n", r"csv:2: the label 1.5 is not a class, a whole number from 0 to 1, or -1 or nothing"),
+                ("labels", market, "0\n2\n", r"csv:2: the label 2 is not a class"),
                 ("labels", plain, "0,1\n0,7\n0,1\n0,0\n0,0\n", r"csv:2: the label 7 is neither 0 nor 1"),
                 ("labels", market, "-1\n-1\n", r"csv: no vertex has a label")):
             self.refused(1, sentence, of, self.path("w"), "--" + option, csv(text))
@@ -333,9 +333,9 @@ class Formats:
         assert "without types of edges" in self.convert(folder, self.path("typed.mtx"))
         self.refused(1, "expected source, target and type in each", table, self.path("x"), "--edge-types")
         only = self.write("types.csv", "0,1,2\n1,2,0.5\n")
-        self.refused(1, "types.csv:1: the type of the edge is no whole number from 0, less than", only, self.path("x"), "--edge-types")
+        self.refused(1, "types.csv:1: the type of the edge is not a whole number from 0, less than", only, self.path("x"), "--edge-types")
         half = self.write("types.txt", "# a type\n0 1\t0\n\n1 2\t0.5\n")
-        self.refused(1, "types.txt:4: the type of the edge is no whole number", half, self.path("x"), "--edge-types")
+        self.refused(1, "types.txt:4: the type of the edge is not a whole number", half, self.path("x"), "--edge-types")
         self.convert(self.write("types.txt", "# a type\n0 1\t1 0.5\n1 2;0;2\n"), self.path("x"), "--edge-types", "--edge-features")
         assert numpy.load(self.path("x/edge_type.npy")).tolist() == [1, 0] and numpy.load(self.path("x/edge_features.npy")).tolist() == [[0.5], [2]]
         self.refused(2, "--edge-types is for a .csv or .txt", table, self.path("rows.npy"), "--edge-types")
@@ -485,7 +485,7 @@ class Formats:
             self.refused(2, f'--memory "{size}" is not a size such as 512M or 2G, with K, M, G, T', one_way, self.path("y.npz"), f"--memory={size}")
         self.refused(2, "--memory needs a value", one_way, self.path("y.npz"), "--memory=")
         self.refused(2, '--memory "" is not a size', one_way, self.path("y.npz"), "--memory", "")
-        self.refused(2, "/dev/stdout does not end in .* and is no folder", one_way, "/dev/stdout")
+        self.refused(2, "/dev/stdout does not end in .* and is not a folder", one_way, "/dev/stdout")
         self.refused(1, "cannot be created", one_way, self.path("one.txt") + "/folder")
         assert re.fullmatch(r"convert \d+\.\d+\.\d+\n", self.convert("--version"))
         self.refused(2, "x.csv does not end in", one_way, self.path("x.csv"))

@@ -168,7 +168,7 @@ class DamagedData(ProgramCase):
             words = [LAUNCH[0], LAUNCH[1], "1", *one, "--data", folders[0], ":", "-n", "1", *one, "--data", data, *other]
             done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, env=environment(True))
             self.assertNotEqual(done.returncode, 0, what)
-            self.assertIn(f"the processes of the job differ in their {what}: rank 1 has another than rank 0", done.stderr)
+            self.assertIn(f"the processes of the job differ in their {what}: rank 1's differ from those of rank 0", done.stderr)
 
         for option, value in (("--seed", "5"), ("--lr", "0.5"), ("--weight-decay", "0"), ("--partition", "random")):
             refused(f"option {option}", option, value)

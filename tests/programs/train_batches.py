@@ -81,7 +81,7 @@ class Batches(ProgramCase):
                                        (2, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
                                        (2, "--placement column multiplies slices", "--batch", "8", "--placement", "column", "--model", "gine"),
                                        (2, "--sampler walks is for edges of one type", "--batch", "8", "--sampler", "walks", "--model", "rgcn"),
-                                       (1, "relations need a type of each edge", "--batch", "8", "--model", "rgcn"),
+                                       (1, "relations need the type of each edge", "--batch", "8", "--model", "rgcn"),
                                        (2, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             for ranks in ("1", "3"):

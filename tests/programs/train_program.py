@@ -184,7 +184,7 @@ class TrainProgram(ProgramCase):
         path = self.given([0] * 33)
         self.refused(1, f"{path}: expected a part for each of 34 vertices, found 33", *karate, "--partition", "given", path)
         path = self.given([0] * 20 + [2] + [1] * 13)
-        self.refused(1, f"{path}:21: part 2 is none of the 2 parts", *karate, "--partition", "given", path)
+        self.refused(1, f"{path}:21: part 2 is not one of the 2 parts", *karate, "--partition", "given", path)
 
     def test_presets(self):
         done = train("--data", "karate", "--preset", "appnp", "--epochs", "3", "--ranks", "2")
@@ -256,7 +256,7 @@ class TrainProgram(ProgramCase):
 
     def test_options_for_rows_that_do_not_travel_are_said(self):
         encoded = ["--row-encoding", "int8", "--exchange", "cover"]
-        said = [f"{option} changes nothing on a 1x3x1 mesh, where no rows travel along row" for option in ("--exchange cover", "--row-encoding int8")]
+        said = [f"{option} has no effect on a 1x3x1 mesh, where no rows are sent along row" for option in ("--exchange cover", "--row-encoding int8")]
         for policy, ranks, notes in (("feature_column", "3", said), ("row_1d", "3", []), ("feature_column", "1", [])):
             done = train("--data", "karate", "--model", "gcn", "--epochs", "1", "--policy", policy, "--ranks", ranks, *encoded, "--json", self.out)
             self.assertEqual(done.stderr, "".join(f"train: karate: {note}\n" for note in notes))

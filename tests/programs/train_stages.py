@@ -120,7 +120,7 @@ class Stages(ProgramCase):
                                        (2, "--stages is for --model gcn", *two, "--model", "appnp"), (2, "--stages is for --model gcn", *two, "--coupling", "decoupled"),
                                        (2, "--stages is for --model gcn", *two, "--model", "sage", "--aggregation", "max"),
                                        (2, "--stage-layers has 3 numbers for 2 stages", *two, "--stage-layers", "1,1,1"),
-                                       (2, "3 layers in all were given for 2 stages and a model of 2 layers", *two, "--stage-layers", "1,2"),
+                                       (2, "3 layers in total for 2 stages; this model has 2 layers with parameters", *two, "--stage-layers", "1,2"),
                                        (2, "a model of 2 layers with parameters cannot be cut into 3 stages", "--stages", "3"),
                                        (2, "3 ranks are not 2 stages of equally many", *two, "--ranks", "3"), (2, "1 rank is not 2 stages", *two, "--ranks", "1"),
                                        (2, "--window is for --history window and halo", *two, "--history", "zero", "--window", "3"),

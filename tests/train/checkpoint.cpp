@@ -232,7 +232,7 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
   refused("without --raw-features, this one is with --raw-features", [](auto& x) { x.raw_features = true; });
   nn::training_options shorter = o;
   shorter.epochs = 4;
-  CHECK(run(shorter, true, &told) == "6 epochs have been trained, more than the 4 that are asked for");
+  CHECK(run(shorter, true, &told) == "6 epochs have been trained, more than the 4 requested");
   CHECK(said([&] { nn::checkpoints_in<float>({.folder = folder.dir, .resume = true}, o, d).load(); }) ==
         newest + ": that run was trained with --precision f64, this one is with --precision f32");
 

@@ -250,7 +250,7 @@ TEST_CASE("stages, mini-batches and rounded operands are refused by name") {
     o.model = model;
     o.operands = nn::operand_format::bfloat16;
     with_mesh({1, 1, 1}, [&](const host_mesh& m) {
-      expect_error<error>(std::string("model ") + model + " has products whose operands are not rounded",
+      expect_error<error>(std::string("model ") + model + " supports neither bf16 operands nor encoded rows",
                           [&] { nn::make_model<float>(m, d, o, row_1d); });
     });
   }

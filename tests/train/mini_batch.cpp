@@ -169,7 +169,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   const mesh<host> m(self::world(), {1, 1, 1});
   const auto refused = [&](const char* why) { CHECK_THROWS_WITH(batch_trainer(m, d, o, row_1d), why); };
   o.recompute = nn::recomputation::always;
-  refused("mini-batches do not compute outputs again");
+  refused("activation checkpointing is not available in mini-batches");
   o.recompute = nn::recomputation::never;
   o.mini_batch.fanouts = {3, 3, 3};
   refused("3 fan-outs are given; a model of 2 layers needs one or 2");

@@ -306,7 +306,7 @@ TEST_CASE("files without the metadata of a model are refused") {
     io::tensor_metadata changed = good;
     changed.erase(key);
     const std::string without =
-        key == "self_loops" ? "" : "m is no file of a model: its metadata has no " + key;
+        key == "self_loops" ? "" : "m is not a saved model: metadata key \"" + key + "\" is missing";
     CHECK(complaint_of(changed) == without);  // older files have no loops that count once
     if (key == "model" || key == "data") continue;
     changed[key] = "-x";

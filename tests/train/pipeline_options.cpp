@@ -298,7 +298,8 @@ TEST_CASE("options that no pipeline can have are refused by name") {
   };
   refuses("an embedding cannot be learned over stages", [](auto& o) { o.embedding = 4; });
   refuses("mini-batches do not pass through stages", [](auto& o) { o.mini_batch.batch = 4; });
-  refuses("stages do not compute outputs again", [](auto& o) { o.recompute = nn::recomputation::always; });
+  refuses("activation checkpointing is not available with stages",
+          [](auto& o) { o.recompute = nn::recomputation::always; });
   refuses("a pipeline has at least one stage, not 0", [](auto& o) { o.pipeline.stages = 0; });
   refuses("a pipeline has at least one chunk, not -1", [](auto& o) { o.pipeline.chunks = -1; });
   refuses("62 chunks of 61 vertices", [](auto& o) {
@@ -318,9 +319,10 @@ TEST_CASE("options that no pipeline can have are refused by name") {
   refuses_shape("3 chunk numbers for 61 vertices", [](auto& o) { o.pipeline.chunk_of = {0, 0, 0}; });
   refuses_shape("vertex 0 is in chunk 4 of 4", [](auto& o) { o.pipeline.chunk_of[0] = 4; });
   refuses_shape("a stage has at least one layer, not 0", [](auto& o) { o.pipeline.layers = {2, 0}; });
-  refuses_shape("2 stages of 3 layers in all were given for 2 stages and a model of 2 layers", [](auto& o) {
-    o.pipeline.layers = {1, 2};
-  });
+  refuses_shape("2 stages with 3 layers in total were given; 2 stages and 2 layers were expected",
+                [](auto& o) {
+                  o.pipeline.layers = {1, 2};
+                });
 
   nn::training_options o = two_layers();
   with_mesh({3, 1, 1}, [&](const host_mesh& m) {

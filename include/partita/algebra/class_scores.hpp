@@ -79,7 +79,7 @@ confusion_matrix confusion(const dense<T, vertex_rows, Device>& logits, const ve
 
 namespace detail {
 
-/// Twice the number of pairs of a negative and a positive score of which the positive one is larger, where
+/// Twice the number of pairs of a negative and a positive score in which the positive one is larger, where
 /// equal ones count half. `negatives` ascend.
 template <class T>
 global_index twice_right_pairs(std::span<const T> negatives, std::span<const T> positives) {

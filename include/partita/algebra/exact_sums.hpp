@@ -26,7 +26,7 @@ base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_i
   return base::exact_grid::of_products<T>(largest[0], largest[1], terms);
 }
 
-/// What an all-reduce of so many elements over mesh::whole brings to this rank, and common_grid.
+/// What this rank receives in an all-reduce of this many elements over mesh::whole, and common_grid.
 template <class Device>
 traffic predicted_all_reduce(const mesh<Device>& m, global_index count) {
   comm::collective op;

@@ -15,7 +15,7 @@ namespace partita::algebra {
 
 namespace detail {
 
-/// Throws error unless this label of vertex v is -1 or one of so many classes.
+/// Throws error unless this label of vertex v is -1 or one of this many classes.
 inline void require_label(global_index v, global_index label, global_index classes) {
   if (label < -1)
     base::throw_error<error>({"vertex ", v, " has label ", label, "; one that is not counted has label -1"});
@@ -168,7 +168,7 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
 }
 
 /// For each set of labels the fraction of counted vertices whose first largest logit is that of their label;
-/// 0 when none is counted. Logits of which one is not a number are never right.
+/// 0 if none is counted. Logits with an element that is not a number are never right.
 ///
 /// Collective over the mesh. What travels: an all-reduce of an element for each set. Throws as
 /// vertex_labels::require_fit.

@@ -29,7 +29,7 @@ inline int line_ranks_of_node(mesh_shape m, int ranks_of_node) {
   if (!hands_on(m, ranks_of_node)) return 1;
   if (ranks_of_node % apart != 0)
     base::throw_error<error>({"row_exchange::cover on mesh ", m, " is not for nodes of ", ranks_of_node,
-                              " ranks, which are no multiple of the ", apart, " ranks of a row"});
+                              " ranks, which is not a multiple of the ", apart, " ranks of a row"});
   return ranks_of_node / apart;
 }
 

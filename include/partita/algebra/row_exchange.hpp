@@ -51,7 +51,7 @@ class row_traffic {
   virtual std::size_t ahead() const { return 1; }
   /// Begins to send the rows of x that travel in step n.
   virtual void start(std::size_t n, matrix_view<const T> x) = 0;
-  /// The rows for tile t that have come in step n and, for the same block, before it.
+  /// The rows for tile t that arrived in step n and, for the same block, in earlier steps.
   virtual matrix_view<const T> arrive(std::size_t n, std::size_t t) = 0;
 
   /// Where the sums of tile t that go in step n are written; and begins to send them, to their rows of

@@ -50,7 +50,7 @@ inline void require_target_options(const target_options& how, global_index class
 /// -1 for vertices that are not counted.
 ///
 /// Collective over mesh::whole. What travels: an all-reduce of `classes` counts. Throws error for a label
-/// that is no class.
+/// that is not a class.
 template <class Device, class Label>
 std::vector<global_index> class_counts(const mesh<Device>& m, const blocking& rows, global_index classes,
                                        Label label) {

@@ -305,7 +305,7 @@ class tape {
     return nullptr;
   }
   void unsettle() {
-    if (settled_) throw error("a tape that has run records no more");
+    if (settled_) throw error("a tape cannot record once it has run");
   }
   static bool is_dense(const algebra::operand<T, Device>& h) {
     return h.visit(
@@ -351,7 +351,7 @@ class tape {
     }
   }
   void begin_backward() {
-    if (!settled_) throw error("backward needs a forward of this tape before it");
+    if (!settled_) throw error("backward needs a preceding forward of this tape");
     for (const auto& s : slots_) {
       s->written = false;
       if (s->weight_gradient != nullptr) s->gradient->see(*s->weight_gradient);

@@ -301,7 +301,7 @@ class emulated_transport final : public comm::transport {
 /// than a rank on a node, or without bandwidth.
 inline communicator cluster(const communicator& world, const machine& m) {
   if (m.ranks_of_node < 1 || !(m.inside.bandwidth > 0) || !(m.between.bandwidth > 0) || !(m.slower > 0))
-    base::throw_error<mesh_error>({"a machine needs at least a rank on a node, and bandwidths"});
+    base::throw_error<mesh_error>({"a machine needs at least one rank per node, and positive bandwidths"});
   std::vector<int> nodes;
   for (int rank = 0; rank < world.size(); ++rank) nodes.push_back(rank / m.ranks_of_node);
   const auto clock = std::make_shared<detail::rank_clock>(m);
@@ -312,10 +312,10 @@ inline communicator cluster(const communicator& world, const machine& m) {
 
 namespace detail {
 
-/// Throws error for a communicator that is none of a cluster.
+/// Throws error for a communicator that is not part of an emulated cluster.
 inline const std::shared_ptr<rank_clock>& clock_of(const communicator& of_cluster) {
   const auto* const ranks = dynamic_cast<const emulated_transport*>(of_cluster.transport().get());
-  if (ranks == nullptr) throw error("these ranks are not those of an emulated cluster");
+  if (ranks == nullptr) throw error("these ranks do not run on an emulated cluster");
   return ranks->clock();
 }
 
@@ -333,7 +333,7 @@ inline bool measures_kernels(const communicator& world) {
 template <class Device>
 device_queue<Device> charged(const communicator& of_cluster, const device_queue<Device>& q) {
   const auto clock = detail::clock_of(of_cluster);
-  if (clock->of().kernels == nullptr) throw error("a machine without measurements of kernels");
+  if (clock->of().kernels == nullptr) throw error("this machine has no measurements of kernels");
   return memory::observed(q, [clock](const memory::kernel_call& call, base::function_reference<void()> run) {
     if (!clock->rehearses || (call.rows == 1 && call.kernel == "rows: fill")) run();
     clock->charge(call);

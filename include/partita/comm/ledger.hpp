@@ -34,7 +34,7 @@ struct traffic {
 
 namespace comm {
 
-/// Is told how far long work is: so much of all of it. Called on the thread that called the verb.
+/// Observes the progress of long work: the part done, and the whole. Called on the thread of the verb.
 using progress = std::function<void(global_index done, global_index all)>;
 
 /// Traffic received by rank `rank` of `size`, with one message per contributing rank:
@@ -112,7 +112,7 @@ class ledger {
   }
   void use_clock(std::function<double()> clock) { clock_ = std::move(clock); }
 
-  /// From now on keeps events, at most so many; clear() leaves them.
+  /// From now on records events, up to this number; clear() leaves them.
   void keep_events(std::size_t most) { most_events_ = most; }
   bool keeps_events() const { return events_.size() < most_events_; }
   void keep(comm::event e) {
@@ -157,7 +157,7 @@ class ledger {
     times_.push_back({phase, seconds});
   }
 
-  /// Who is told how many of its entries this rank has sent while a matrix is distributed; nobody by default.
+  /// The observer of how many entries this rank has sent while a matrix is distributed; none by default.
   void observe(comm::progress observer) { observer_ = std::move(observer); }
   const comm::progress& observer() const { return observer_; }
 

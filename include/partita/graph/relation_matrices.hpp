@@ -35,7 +35,7 @@ class relation_matrices {
                     relation_edges which = relation_edges::as_stored)
       : like_(like), relations_(data.relations * (which == relation_edges::both_ways ? 2 : 1)) {
     if (data.relations == 0 || data.edge_types.size() != data.edges.size())
-      base::throw_error<input_error>({data.name, ": relations need a type of each edge, edge_type.npy"});
+      base::throw_error<input_error>({data.name, ": relations need the type of each edge, edge_type.npy"});
     const auto& m = like.mesh();
     const interval mine = comm::share_of(std::ssize(data.edges), m.rank(), m.size());
     for (global_index k = mine.begin; k < mine.end; ++k) {

@@ -58,7 +58,7 @@ inline std::string checksum_of(std::span<const named_tensor> tensors, const tens
 /// not at all (write_whole_file).
 class checkpoint_folder {
  public:
-  /// Makes the folder where there is none, and removes what killed writers left there. `keep`: the number of
+  /// Creates the folder if necessary, and removes what killed writers left there. `keep`: the number of
   /// files that write leaves. Throws input_error when the folder cannot be made, read or cleaned, and before
   /// that where another object of any process has it, on file systems that know locks; error for a `keep`
   /// below 1.
@@ -105,7 +105,7 @@ class checkpoint_folder {
     }
   }
 
-  /// The newest whole checkpoint; nothing where there is none. `passed_over` is given a sentence for each
+  /// The newest complete checkpoint, or nothing. `passed_over` is given a sentence for each
   /// newer one that is damaged: truncated, not as the format wants it, or not as its checksum says.
   std::optional<safetensors_file> newest(const std::function<void(const std::string&)>& passed_over) const {
     for (const int epoch : epochs()) try {

@@ -104,7 +104,7 @@ inline array<std::int64_t> whole_labels(const std::string& name, const npy_heade
   return whole;
 }
 
-/// Throws input_error for a label of vertex v that is no class, and for none where the split needs one.
+/// Throws input_error for a label of vertex v that is not a class, or is missing where the split needs one.
 /// `floating`: as the file has it.
 inline void require_label(const std::string& name, std::size_t v, std::int64_t label, global_index vertices,
                           std::uint8_t split, bool floating) {

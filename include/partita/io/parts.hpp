@@ -100,7 +100,8 @@ inline partition_quality quality_of(std::span<const edge> edges, std::span<const
 /// The parts of n vertices in their present order, part_count blocks: of the first n mod part_count, each is
 /// one vertex larger than the others. Local. Throws shape_error unless there is a part.
 inline std::vector<int> even_parts(global_index vertices, int part_count) {
-  if (part_count < 1) base::throw_error<shape_error>({"vertices cannot be dealt to ", part_count, " parts"});
+  if (part_count < 1)
+    base::throw_error<shape_error>({"vertices cannot be divided into ", part_count, " parts"});
   std::vector<int> parts;
   parts.reserve(static_cast<std::size_t>(vertices));
   for (int part = 0; part < part_count; ++part)
@@ -124,7 +125,7 @@ namespace detail {
 template <class Number>
 int part_at(const std::string& where, Number part, int part_count) {
   if (part < 0 || part >= part_count)
-    fail(where, "part " + std::to_string(part) + " is none of the " + std::to_string(part_count) +
+    fail(where, "part " + std::to_string(part) + " is not one of the " + std::to_string(part_count) +
                     " parts, which are numbered from 0");
   return static_cast<int>(part);
 }

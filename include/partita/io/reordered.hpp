@@ -41,7 +41,7 @@ array<T> rows_of(const array<T>& values, std::span<const global_index> rows, glo
 ///
 /// `parts` (n), each in [0, part_count). A dataset without features stays without; types of vertices, whose
 /// rows are no longer together, are left out. Local. Throws shape_error
-/// when `parts` has another length or a number that is no part.
+/// if `parts` has another length or a number that is not a part.
 inline reordered_dataset reordered(dataset data, std::span<const int> parts, int part_count) {
   const auto n = static_cast<std::size_t>(data.vertices);
   if (parts.size() != n || part_count < 1)

@@ -30,7 +30,7 @@ class sparse_rows {
     for (triplet<T>& e : entries) std::swap(e.row, e.col);
     by_columns_ = stored(columns_, row_range_, std::move(entries));
   }
-  /// A matrix with so many nonzeros on this rank that are not there: products can be planned with it, and
+  /// A matrix with this number of nonzeros on this rank, without storing them: products can be planned, and
   /// asked what they move. Memory for them is allocated, but neither written nor read. Throws as above.
   sparse_rows(const partita::mesh<Device>& m, const blocking& rows, global_index columns,
               std::size_t nonzeros)

@@ -48,13 +48,13 @@ struct pass {
 };
 
 /// Z = f(H) with parameters W, and its gradients. Collective over the mesh: constructor and members. H has
-/// whole rows on each rank, dense or sparse; Z and the gradients are dense. Z has the rows of H; where the
-/// layer multiplies with a block of a sampled graph, those of the block: the rows of H are then the sources
-/// of its edges, and the first of them its targets, the rows of Z. A layer keeps what backward needs from the
-/// last forward. It is moved into a sequential or a model, so it must not hold pointers into itself.
+/// whole rows on each rank, dense or sparse; Z and the gradients are dense. On a whole graph Z has H's
+/// rows. On a sampled block H's rows are the source vertices; the first of them, the targets, are Z's rows.
+/// A layer keeps what backward needs from the last forward. It is moved into a sequential or a model, so it
+/// must not hold pointers into itself.
 ///
 /// A layer with plans is constructed with layer(b), and makes its parameters and plans with here(), in any
-/// order. These are recorded, and so are those of layers inside it made with here(): predictions are theirs.
+/// order. They are recorded, with those of inner layers made with here(), and predictions are their sums.
 template <class T, class Device>
 class layer {
  public:
@@ -74,10 +74,10 @@ class layer {
   virtual void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
   /// Whether backward writes every element of the gradients of all of its parameters.
   virtual bool writes_gradients() const { return false; }
-  /// Whether a training pass and its backward enqueue the same in every step but for pass::numbers, and wait
-  /// for nothing, without far memory and on one rank: a device may then do the step again without calling the
-  /// layer (memory::captured). What forward remembers of a pass, and an evaluation may change, it remembers
-  /// again in pass::numbers->before_each.
+  /// Whether a training pass and its backward enqueue the same work in every step except for pass::numbers,
+  /// and never wait, without far memory and on one rank: a device may then replay the step without calling
+  /// the layer (memory::captured). State of a pass that an evaluation may change must be restored in
+  /// pass::numbers->before_each.
   virtual bool repeats() const { return false; }
   /// Columns of Z.
   virtual global_index width() const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Learning rates by epoch, and when to stop. Local; no communication: every rank is told the same losses and
+/// Learning rates by epoch, and when to stop. Local; no communication: every rank gets the same losses and
 /// scores, and decides the same.
 
 #include <algorithm>
@@ -105,7 +105,7 @@ class learning_rate {
   state now_;
 };
 
-/// Stops a run whose score has not risen for so many epochs.
+/// Stops a run whose score has not risen for a number of epochs.
 class early_stopping {
  public:
   /// Throws error unless patience is 1 or more.

@@ -60,7 +60,7 @@ class model {
 
 template <class T, class Device>
 void model<T, Device>::backward(const matrix& logits_gradient, matrix* input_gradient) {
-  if (!x_) throw error("backward needs a forward pass of this model before it");
+  if (!x_) throw error("backward needs a preceding forward pass of this model");
   if (parameters_->mesh().size() > 1 || !net_->writes_gradients()) fill(parameters_->gradients(), 0);
   if (auto* const sequence = dynamic_cast<sequential<T, Device>*>(net_.get()))
     sequence->backward(*x_, logits_gradient, input_gradient,

@@ -16,7 +16,7 @@ enum class recomputation : std::uint8_t {
 };
 
 /// The outputs that `recomputation::always` stores in a sequence of n layers: of every k-th, k the least with
-/// k * k >= n, and of those behind the last of these, which backward reads first. The others are computed
+/// k * k >= n, and of those after the last of these, which backward reads first. The others are computed
 /// again, those of k layers at a time. Source: Chen, Xu, Zhang, Guestrin (arXiv:1604.06174), section 3.
 class stored_outputs {
  public:

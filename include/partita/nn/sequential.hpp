@@ -103,7 +103,9 @@ class sequential final : public layer<T, Device> {
 
   void forward(const algebra::operand<T, Device>& h, matrix& z, const pass& p) override {
     if (recomputes() && !builder_.skips().empty())
-      throw error("a model whose layers read the output of an earlier one cannot compute outputs again");
+      throw error(
+          "activation checkpointing cannot recompute the outputs of a model whose layers read the output of "
+          "an earlier one");
     if (recomputes()) forget();
     pass_ = p;
     output_ = &z;
@@ -122,7 +124,7 @@ class sequential final : public layer<T, Device> {
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh,
                 base::function_reference<void(std::size_t)> done) {
     if (recomputes() && (!pass_ || !pass_->training))
-      throw error("outputs that are computed again need a forward of a training pass before each backward");
+      throw error("recomputed outputs need a forward of a training pass before each backward");
     const matrix* d = &dz;
     for (std::size_t l = steps_.size(); l-- > 0;) {
       step& s = steps_[l];
@@ -164,7 +166,7 @@ class sequential final : public layer<T, Device> {
     if (const matrix* const inside = steps_[l].work->hidden()) return inside;
     if (l == 0) return nullptr;
     if (recomputes() && !steps_[l - 1].out)
-      throw error("hidden outputs that are computed again are there after an evaluation only");
+      throw error("recomputed hidden outputs are available only after an evaluation");
     const step& before = steps_[l - 1];
     if (!before.out || !before.out->is_rounded()) return !before.out ? nullptr : &before.out->values();
     matrix& widened = gradient_of(before, before.out->read().row_blocking());

@@ -123,7 +123,7 @@ inline std::vector<global_index> reverse_cuthill_mckee(std::span<const global_in
 /// the parts: even ones, of which the first are one vertex larger than the others. Local. Throws shape_error
 /// unless there is a part.
 inline std::vector<int> parts_in_order(std::span<const global_index> order, int parts) {
-  if (parts < 1) base::throw_error<shape_error>({"vertices cannot be dealt to ", parts, " parts"});
+  if (parts < 1) base::throw_error<shape_error>({"vertices cannot be divided into ", parts, " parts"});
   std::vector<int> part_of(order.size());
   const auto n = static_cast<global_index>(order.size());
   for (int p = 0; p < parts; ++p) {
@@ -147,7 +147,7 @@ inline std::vector<int> parts_in_order(std::span<const global_index> order, int 
 /// (restreaming).
 inline std::vector<int> streamed_parts(std::span<const global_index> offsets,
                                        std::span<const global_index> columns, int parts, int passes = 8) {
-  if (parts < 1) base::throw_error<shape_error>({"vertices cannot be dealt to ", parts, " parts"});
+  if (parts < 1) base::throw_error<shape_error>({"vertices cannot be divided into ", parts, " parts"});
   const auto graph = detail::neighbours_of<global_index>(offsets, columns);
   const std::size_t n = offsets.size() - 1, count = static_cast<std::size_t>(parts);
   const double capacity = std::ceil(1.1 * static_cast<double>(n) / parts);

@@ -172,7 +172,7 @@ inline void require_parts(std::span<const global_index> offsets, std::span<const
     base::throw_error<shape_error>({"a matrix of ", static_cast<global_index>(offsets.size()) - 1,
                                     " rows has as many parts of vertices, not ", part_of.size()});
   for (const int p : part_of)
-    if (p < 0 || p >= parts) base::throw_error<shape_error>({"part ", p, " is none of ", parts, " parts"});
+    if (p < 0 || p >= parts) base::throw_error<shape_error>({"part ", p, " is not one of ", parts, " parts"});
 }
 
 }  // namespace detail

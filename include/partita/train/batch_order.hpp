@@ -19,7 +19,7 @@ inline std::vector<global_index> vertices_in(const io::dataset& data, io::split_
     if (data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part)) found.push_back(v);
   return found;
 }
-/// Those of the training set. Throws input_error when there is none.
+/// The training vertices. Throws input_error if there are none.
 inline std::vector<global_index> training_vertices(const io::dataset& data) {
   std::vector<global_index> found = vertices_in(data, io::split_part::train);
   if (found.empty()) base::throw_error<input_error>({data.name, ": the training set is empty"});

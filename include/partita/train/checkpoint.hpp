@@ -88,7 +88,7 @@ inline int number_in(const io::safetensors_file& file, const std::string& key) {
   int number = 0;
   const auto found = file.metadata().find(key);
   if (found == file.metadata().end() || !parse_number(found->second, number, -HUGE_VAL))
-    base::throw_error<input_error>({file.name(), ": its ", key, " is no number"});
+    base::throw_error<input_error>({file.name(), ": its ", key, " is not a number"});
   return number;
 }
 
@@ -147,7 +147,7 @@ training_state<T> load_state(const io::safetensors_file& file) {
             {file.name(), ": the tensor ", io::printable(t.name), " has another shape than its parameter"});
   const std::vector<global_index>& rows = file.at(detail::epochs_name).shape;
   if (rows.size() != 2 || rows[1] != static_cast<global_index>(detail::report_columns))
-    base::throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
+    base::throw_error<input_error>({file.name(), ": its epochs do not have 5 numbers each"});
   const std::vector<double> reports = file.values<double>(detail::epochs_name);
   std::vector<double> numbers;  // that every epoch has
   for (std::size_t k = 0; k < reports.size(); ++k)

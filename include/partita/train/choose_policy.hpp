@@ -82,7 +82,7 @@ inline bool agree(double a, double b) { return std::abs(a - b) <= 1e-9 * std::ab
 
 }  // namespace detail
 
-/// Whether the buffers of a candidate take no more than so many bytes of a rank. Local.
+/// Whether the buffers of a candidate fit into this number of bytes on each rank. Local.
 inline bool fits(const policy_candidate& k, std::optional<std::size_t> most_bytes) {
   return !most_bytes || static_cast<std::size_t>(k.cost.buffer_bytes.max_rank) <= *most_bytes;
 }
@@ -192,7 +192,8 @@ inline const policy_candidate& choose(std::vector<policy_candidate>& all,
         order, {}, [](const policy_candidate* k) { return k->cost.buffer_bytes.max_rank; });
     base::throw_error<budget_error>({"no policy fits into buffers of ", *most_bytes,
                                      " bytes on a rank: ", least.policy.name, " on mesh ", least.mesh,
-                                     " needs least, ", least.cost.buffer_bytes.max_rank, " bytes"});
+                                     " needs least, ", least.cost.buffer_bytes.max_rank,
+                                     " bytes to be set up; its epochs may need more"});
   }
   order.front()->chosen = true;
   return *order.front();

@@ -65,7 +65,7 @@ inline double hits_above(std::span<const double> links, std::vector<double> nega
 ///
 /// Collective over the mesh of H (n x k), with the same pairs on every rank. What travels: the rows of both
 /// ends of a rank's pairs that other ranks own, and an all-gather of the scores. Throws shape_error naming a
-/// vertex that is no row of H.
+/// vertex that is not a row of H.
 template <class T, class Device>
 std::vector<double> scores_of_pairs(const link_decoder<T, Device>& decoder,
                                     const dense<T, vertex_rows, Device>& h, std::span<const io::edge> pairs,

@@ -66,10 +66,12 @@ class block_steps {
       base::throw_error<error>({"model ", named_.title(), " cannot be trained on sampled neighbours; ",
                                 models_that(&model_row::is_on_blocks),
                                 " can, coupled and with mean aggregation"});
-    if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
+    if (options.recompute == recomputation::always)
+      throw error("activation checkpointing is not available in mini-batches");
     if (options.mini_batch.placement == sampling::placement::column && !named_.on_blocks.slices)
-      base::throw_error<error>({"placement column multiplies slices of the columns of X, which model ",
-                                named_.title(), " does not take"});
+      base::throw_error<error>(
+          {"placement column multiplies slices of the columns of X, not possible with model ",
+           named_.title()});
     if (options.mini_batch.placement == sampling::placement::column)
       memory::refuse_reproducible(alone.queue(), "placement column, of partial sums over the columns of X,");
     if (!named_.is_reproducible_on_blocks())

@@ -46,7 +46,7 @@ class model_metadata {
   const std::string& text(const std::string& key) const {
     const auto found = texts_.find(key);
     if (found == texts_.end())
-      base::throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
+      base::throw_error<input_error>({file_, " is not a saved model: metadata key \"", key, "\" is missing"});
     return found->second;
   }
   bool has(const std::string& key) const { return texts_.contains(key); }
@@ -157,7 +157,7 @@ void save_model(const std::filesystem::path& path, const state_dict<T>& values,
 }
 
 /// What the file of a model says of it. Local. Throws input_error, which names the file and the key, where
-/// the metadata lacks one or has a value that is none, and for more weights than the file has room for.
+/// the metadata lacks one or has an invalid value, and for more weights than the file has room for.
 inline saved_model saved_model_of(const io::safetensors_file& file) {
   const detail::model_metadata from(file.name(), file.metadata());
   saved_model m;
@@ -223,7 +223,7 @@ state_dict<T> values_in(const io::safetensors_file& file, std::string_view but =
   for (const io::named_tensor& t : file.tensors()) {
     if (t.name == but) continue;
     const std::string shown = "the tensor " + io::printable(t.name);
-    if (t.shape.size() != 2) base::throw_error<input_error>({file.name(), ": ", shown, " is no matrix"});
+    if (t.shape.size() != 2) base::throw_error<input_error>({file.name(), ": ", shown, " is not a matrix"});
     found.push_back({t.name, {t.shape[0], t.shape[1]}, file.values<T>(t.name)});
     detail::require_finite(std::span<const T>(found.back().values), file.name(), shown);
   }

@@ -199,9 +199,9 @@ inline std::vector<std::size_t> given_stages(const std::vector<int>& numbers, st
     cuts.push_back(cuts.back() + static_cast<std::size_t>(n));
   }
   if (static_cast<int>(numbers.size()) != stages || cuts.back() != layers)
-    base::throw_error<shape_error>({numbers.size(), " stages of ", cuts.back(),
-                                    " layers in all were given for ", stages, " stages and a model of ",
-                                    layers, " layers with parameters, with dense ones and norms"});
+    base::throw_error<shape_error>({numbers.size(), " stages with ", cuts.back(),
+                                    " layers in total were given; ", stages, " stages and ", layers,
+                                    " layers were expected (dense layers and norms count)"});
   return cuts;
 }
 

@@ -22,7 +22,7 @@ namespace partita::nn {
 
 /// f, the hidden widths, classes; a single hidden width is repeated as often as `layers` requires. f is the
 /// width of the embedding where there is one. Throws shape_error when `layers` and several hidden widths
-/// disagree, and input_error for data without features where there is none.
+/// disagree, and input_error for data without features if there is no embedding.
 inline std::vector<global_index> layer_widths(const io::dataset& data, const training_options& options) {
   std::vector<global_index> hidden = options.hidden;
   if (options.layers > 0 && hidden.size() == 1)
@@ -200,11 +200,11 @@ void require_operands(const named_model<T, Device>& model, const training_option
     base::throw_error<error>({"products with operands of bfloat16 are for float"});
   if (!model.rounds_operands())
     base::throw_error<error>({"model ", model.title(),
-                              " has products whose operands are not rounded, nor sent in fewer bytes; ",
-                              models_that(&model_row::rounds_operands), " have none"});
+                              " supports neither bf16 operands nor encoded rows in its products; ",
+                              models_that(&model_row::rounds_operands), " do"});
   if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
     base::throw_error<error>(
-        {"operands of products are rounded, and sent in fewer bytes, on whole graphs, without stages"});
+        {"bf16 operands and encoded rows are for whole graphs, not for mini-batches or stages"});
 }
 
 /// The model named by `options`. Throws error for an unknown model, or a variant that it does not have, also

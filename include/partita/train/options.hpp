@@ -33,35 +33,35 @@ enum class coupling : std::uint8_t {
 /// How sage aggregates over neighbours.
 enum class aggregation : std::uint8_t { mean, max };
 
-/// What a batch's roots are sampled with; see partita/sampling/.
+/// The sampler of a batch's seed vertices (roots); see partita/sampling/.
 enum class batch_sampler : std::uint8_t {
-  neighbours,  ///< so many neighbours of each vertex, per layer (GraphSAGE)
-  layers,      ///< of the vertices that a random set for each layer contains, so many in the mean (FastGCN)
+  neighbours,  ///< a number of neighbours of each vertex, per layer (GraphSAGE)
+  layers,      ///< neighbours in a random set for each layer, whose mean size is given (FastGCN)
   walks        ///< the subgraph that random walks from the roots visit (GraphSAINT)
 };
 
 /// Training on sampled neighbourhoods of batches of vertices instead of the whole graph.
 struct mini_batch_options {
-  global_index batch = 0;  ///< roots of an iteration, on all ranks together; 0: whole-graph training
+  global_index batch = 0;  ///< seed vertices of an iteration, over all ranks; 0: whole-graph training
   batch_sampler sampler = batch_sampler::neighbours;
   /// Of each layer, the first layer's first, or one for all: fan-outs, -1 for all neighbours, or sizes of the
   /// layers' sets; for walks, their length.
   std::vector<sampling::fanout> fanouts;
   int presampled = 50;  ///< subgraphs from which the normalisation of walks is estimated; 0: none
   sampling::placement placement = sampling::placement::automatic;
-  int micro_batches = 1;        ///< a rank's share of a batch is computed in so many parts
+  int micro_batches = 1;        ///< parts in which a rank processes its share of a batch
   bool replace = false;         ///< neighbours are drawn with replacement
-  bool cut_graph = false;       ///< a rank has only the edges into its own vertices, and asks others
+  bool cut_graph = false;       ///< a rank stores only the edges into its own vertices
   bool sampled_scores = false;  ///< evaluate on sampled neighbourhoods, too, instead of the whole graph
   int sampling_threads = 1;     ///< of each rank
 };
 
-/// What a chunk reads of the vertices of chunks that have not run yet in this epoch.
+/// What a chunk reads for vertices of chunks that have not run yet in this epoch.
 enum class chunk_history : std::uint8_t {
-  window,  ///< their values of the last epoch of the window before; zeros in the first window
-  halo,    ///< computed anew for the chunk, from those of the window; they pass with it between stages
+  window,  ///< their values of the last epoch of the previous window; zeros in the first one
+  halo,    ///< recomputed for the chunk from those of the window; they pass with it between stages
   zero,    ///< zeros
-  exact    ///< nothing is missing: a stage begins when all chunks have arrived; so it is with one stage or
+  exact    ///< nothing is missing: a stage starts when all chunks have arrived; so it does with one stage or
            ///< chunk
 };
 
@@ -82,7 +82,7 @@ enum class guard_action : std::uint8_t {
   stop      ///< training ends with an error, after this epoch
 };
 
-/// Training with the layers cut into stages, through which chunks of vertices flow.
+/// Pipelined training: layers are divided into stages, through which chunks of vertices flow.
 struct pipeline_options {
   int stages = 0;  ///< groups of ranks; 0: no pipeline
   int chunks = 0;  ///< 0: four per stage
@@ -95,12 +95,12 @@ struct pipeline_options {
   int window = 23;      ///< epochs for which the history is kept
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
   bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
-  int guard = 0;  ///< every so many epochs, and in the first one after exact ones, an exact pass to compare
-                  ///< with; 0: never
+  int guard = 0;        ///< epochs between comparisons with an exact pass, also made in the first epoch after
+                        ///< exact ones; 0: never
   double tolerance = 0.1;     ///< relative difference of the losses from which the guard acts
   double least_cosine = 0.5;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
-  int exact_epochs = 0;  ///< so many exact epochs come first
+  int exact_epochs = 0;  ///< exact epochs at the start
 
   int chunk_count() const { return chunks > 0 ? chunks : 4 * stages; }
 };
@@ -111,7 +111,7 @@ enum class value_error : std::uint8_t { squared, absolute, huber };
 /// The loss of links and negatives; see algebra::logistic_pair_loss and margin_pair_loss.
 enum class link_loss : std::uint8_t { bce, margin };
 
-/// Predicting links instead of something of vertices.
+/// Predicting links instead of labels or values of vertices.
 struct link_options {
   global_index width = 0;  ///< columns of the rows that a model makes for the decoder; 0: not links
   link_decoding decoder = link_decoding::dot;
@@ -142,25 +142,25 @@ struct training_options {
   int split_chunks = 1;
   /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
   row_exchange exchange = row_exchange::automatic;
-  /// What stays where it is along col in these products; see partita::stationary.
+  /// What stays in place along col in these products; see partita::stationary.
   partita::stationary stationary = partita::stationary::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
   /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
   /// spmm_options::ranks_of_node.
   int ranks_of_node = 1;
-  /// How rows travel in products with the graph: spmm_options::encoding, for the models that round operands.
+  /// How rows are sent in products with the graph: spmm_options::encoding, for models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
   /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
   operand_format operands = operand_format::own;
   /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
   /// coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs; operands are then rounded, too.
   operand_format storage = operand_format::own;
-  /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
+  /// Activation checkpointing: `always` recomputes hidden outputs; not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::never;
-  global_index bases = 0;            ///< rgcn: W_r are sums over so many bases; 0: each by itself
-  global_index relation_blocks = 0;  ///< rgcn: W_r have so many blocks on their diagonals; 0: are full
-  bool inverse_relations = false;    ///< rgcn, rgat: also the edges of each type turned round
+  global_index bases = 0;            ///< rgcn: W_r are sums over this many bases; 0: no bases
+  global_index relation_blocks = 0;  ///< rgcn: W_r have this many diagonal blocks; 0: are full
+  bool inverse_relations = false;    ///< rgcn, rgat: also the reversed edges of each type
   double epsilon = 0;                ///< gin: the vertex itself has weight 1 + epsilon
   /// Of gcn, sgc, appnp and gcnii: what A + I is where vertices have loops already.
   graph::self_loops loops = graph::self_loops::sum;
@@ -168,25 +168,25 @@ struct training_options {
   double learning_rate = 0.01;
   update_rule optimizer = update_rule::adam;  ///< of the parameters; an embedding is moved by nn::sparse_adam
   double momentum = 0;                        ///< of sgd
-  /// A period of 0 is 10 epochs, of a cosine those that the warm-up leaves; plateaus are of the training
-  /// loss.
+  /// A period of 0 means 10 epochs, for a cosine all epochs after the warm-up; plateaus are those of the
+  /// training loss.
   nn::schedule schedule = {.period = 0};
-  double clip = 0;         ///< the most that the norm of all gradients may be in a step; 0: any
+  double clip = 0;         ///< the largest norm of all gradients in a step; 0: any
   int patience = 0;        ///< epochs without a better validation score after which the best weights are the
                            ///< result; 0: the last ones are, after all epochs
-  int evaluate_every = 1;  ///< epochs, of which the others have no scores; the last one always has
+  int evaluate_every = 1;  ///< epochs from one evaluation to the next; the last one always has scores
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
   std::vector<double> class_weights = {};  ///< of classes: what each counts in the loss; empty: 1
-  double label_smoothing = 0;  ///< of classes: the share of a target that all classes have, in [0, 1)
+  double label_smoothing = 0;  ///< of classes: the share of a target spread over all classes, in [0, 1)
   value_error error = value_error::squared;  ///< of values
   double huber_delta = 1;                    ///< from where huber's error is linear
   bool raw_features = false;   ///< otherwise scaled by 1 / their row sum, if none in all rows is negative
   global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
   graph::vertex_blocks blocks = graph::vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
-  /// Whether A = A^T, where the edges have been checked and that is known; otherwise both is done.
+  /// Whether A = A^T, if the edges have been checked already; otherwise they are checked.
   std::optional<bool> symmetric = {};
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
@@ -205,7 +205,7 @@ inline nn::schedule schedule_of(const training_options& options) {
   return how;
 }
 
-/// More hops than any network has: what asks for more is a mistake.
+/// More hops than any network has: a larger number is a mistake.
 inline constexpr int most_hops = 10000;
 
 /// The model options contained in the training options.
@@ -234,7 +234,7 @@ struct pipeline_comparison {
   double logits_difference = 0;  ///< |Z - Z_exact| / |Z_exact|, Frobenius norms
   double gradient_cosine = 0;    ///< of the angle between the gradients of all parameters
   bool diverged = false;         ///< by the measure of pipeline_options
-  std::string reason = {};       ///< where it has: what differs, and how much of that is allowed
+  std::string reason = {};       ///< if it has: what differs, and how much may
 };
 
 /// The report of one epoch, the same on every rank.

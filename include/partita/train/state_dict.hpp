@@ -97,7 +97,8 @@ state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model, st
   for (const parameter_values<T>& wanted : model) {
     const auto at = std::ranges::find(state, wanted.name, &parameter_values<T>::name);
     if (at == state.end())
-      base::throw_error<input_error>({"the model has a parameter ", wanted.name, ", ", source, " none"});
+      base::throw_error<input_error>(
+          {"the model has a parameter ", wanted.name, ", which ", source, " lacks"});
     if (at->shape != wanted.shape)
       base::throw_error<input_error>({"the model has a parameter ", wanted.name, " (", wanted.shape,
                                       ") where ", source, " has one of ", at->shape});
@@ -108,7 +109,7 @@ state_dict<T> matched(const state_dict<T>& state, const state_dict<T>& model, st
   }
   for (const parameter_values<T>& given : state)
     if (!among_others && std::ranges::find(model, given.name, &parameter_values<T>::name) == model.end())
-      base::throw_error<input_error>({source, " has a parameter ", given.name, ", the model none"});
+      base::throw_error<input_error>({source, " has a parameter ", given.name, ", which the model lacks"});
   return found;
 }
 

@@ -120,7 +120,7 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Of the epochs after so many.
+/// Of the epochs after the first ones.
 inline double median_seconds(const std::vector<epoch_report>& epochs, int after) {
   std::vector<double> seconds;
   for (std::size_t k = static_cast<std::size_t>(after); k < epochs.size(); ++k)

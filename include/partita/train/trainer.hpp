@@ -30,8 +30,8 @@ class trainer : public training<T, Device> {
  public:
   /// The vertices have the model's row blocking. Uses epochs, learning_rate, raw_features and embedding (with
   /// seed) of the options; dropout, weight decay and blocks are fixed by the model, which for an embedding is
-  /// built with model_options::learned_input. With an `input` that is unread it can only be asked what a step
-  /// receives. Throws input_error when the training set is
+  /// built with model_options::learned_input. With matrix_contents::unread only predicted() may be called.
+  /// Throws input_error when the training set is
   /// empty, and shape_error when the width of the logits differs from the number of classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net, matrix_contents input = matrix_contents::filled)
@@ -57,7 +57,7 @@ class trainer : public training<T, Device> {
   dense<T, vertex_rows, Device>* embedding() { return features_.learned(); }
   /// The input X, features or embedding; null for sparse features.
   dense<T, vertex_rows, Device>* dense_input() { return features_.dense_rows(); }
-  /// d loss / d X of the last step, of which there must have been one.
+  /// d loss / d X of the last step. A step must precede the call.
   const dense<T, vertex_rows, Device>& embedding_gradient() const { return embedding_gradient_.value(); }
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
@@ -75,11 +75,11 @@ class trainer : public training<T, Device> {
   }
 
   /// What this rank will move between near and far memory in a steady epoch, evaluation included: the sum of
-  /// the closed forms of its operations. For it the model is gone through as in two epochs and an evaluation
-  /// without moving rows or computing with those that are far; operations on near matrices, and those that
-  /// address far ones where they are, run. The model and the optimisers are afterwards what they were, the
-  /// products are planned. Nothing without far memory; not for a reproducible mesh. What travels: what does
-  /// in two epochs and an evaluation.
+  /// the closed forms of its operations. To find it, two epochs and an evaluation are dry-run: operations on
+  /// far rows neither move nor compute; operations on near matrices, and those that address far ones in
+  /// place, run. Afterwards the model and the optimisers are unchanged, and the products are planned. Nothing
+  /// without far memory; not for a reproducible mesh. What travels: the messages of two epochs and an
+  /// evaluation.
   far_forecast forecast();
 
   /// What this rank receives in the training step of a steady epoch, in closed form.

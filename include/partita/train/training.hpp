@@ -36,7 +36,7 @@ class training {
   /// none has. The mesh's ledger is cleared before each; what travels in the phases "evaluation" and
   /// "checkpoint" is not counted as training. With patience, the parameters are afterwards those of the epoch
   /// with the best validation score. Throws error when a loss, a gradient or a parameter is not finite, which
-  /// it names, before any of it is saved, and when more epochs are behind than the options ask for;
+  /// it names, before any of it is saved, and if more epochs have been trained than the options ask for;
   /// input_error for patience without vertices for validation; what how.load and how.save throw.
   training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
 
@@ -277,8 +277,8 @@ std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how)
     detail::sort_embedding(state.tensors, how.old_number, true);
     go_on(state);
     if (std::ssize(state.epochs) > options_.epochs)
-      base::throw_error<error>({state.epochs.size(), " epochs have been trained, more than the ",
-                                options_.epochs, " that are asked for"});
+      base::throw_error<error>(
+          {state.epochs.size(), " epochs have been trained, more than the ", options_.epochs, " requested"});
     return std::move(state.epochs);
   }
   if (how.initial) {

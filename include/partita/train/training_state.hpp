@@ -26,7 +26,7 @@ inline void require_training(const training_options& o, const io::dataset& data)
     base::throw_error<error>({"an evaluation is for at least one epoch, not ", o.evaluate_every});
   const model_row* const row = find_row(o);
   if (row != nullptr && row->reads_edge_types() && data.relations == 0)
-    base::throw_error<input_error>({data.name, ": relations need a type of each edge, edge_type.npy"});
+    base::throw_error<input_error>({data.name, ": relations need the type of each edge, edge_type.npy"});
 }
 
 }  // namespace detail
@@ -42,7 +42,7 @@ struct training_state {
   state_dict<T> tensors = {};
 };
 
-/// How a run goes on from an earlier one, how others may go on from it, and who is told what it will do.
+/// How a run resumes an earlier one and saves its own state, and who observes its forecast.
 /// Either all ranks have a function, or none has; `load`, `initial` and `save` are called on
 /// the first rank.
 template <class T>
@@ -52,7 +52,7 @@ struct continuation {
   /// For a new run: the parameters to begin with, and the rows of an embedding; see training::assign.
   std::function<state_dict<T>()> initial = {};
   std::string source = "the state";  ///< what messages call `initial`
-  /// After every so many epochs, after the last one, and where the run is stopped.
+  /// Called at a fixed interval of epochs, after the last one, and when the run is stopped.
   std::function<void(training_state<T>)> save = {};
   int every = 1;
   /// After each epoch: whether to end the run there. It ends if any rank says so.
