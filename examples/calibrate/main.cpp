@@ -45,8 +45,7 @@ command parse_command(int argc, char** argv) {
       ->check(count)
       ->option_text("T")
       ->capture_default_str();
-  words(app.add_option("--comm", c.comm, "how ranks run and communicate; mpi needs mpirun"),
-        {"threads", "mpi"})
+  words(app.add_option("--comm", c.comm, "how ranks communicate; mpi needs mpirun"), {"threads", "mpi"})
       ->capture_default_str();
   words(app.add_option("--precision", c.precision, "floating-point type"), {"f32", "f64"})
       ->capture_default_str();

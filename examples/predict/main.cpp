@@ -47,8 +47,7 @@ predict_command parse_command(int argc, char** argv) {
                  "--task links")
       ->option_text("FILE.npy");
   add_arrangement(app, c.policy, c.ranks, c.mesh);
-  words(app.add_option("--comm", c.comm,
-                       "how ranks run and communicate; nccl needs --device cuda, mpi needs mpirun"),
+  words(app.add_option("--comm", c.comm, "how ranks communicate; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
   words(app.add_option("--device", c.device, "where the ranks compute"), {"cpu", "cuda"})

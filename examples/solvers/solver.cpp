@@ -39,8 +39,7 @@ command parse_command(int argc, char** argv, const description& d) {
       ->option_text("FILE");
   add_unpack_limit(app, c.limit);
   add_arrangement(app, c.policy, c.ranks, c.mesh);
-  words(app.add_option("--comm", c.comm, "how ranks run and communicate; mpi needs mpirun"),
-        {"threads", "mpi"})
+  words(app.add_option("--comm", c.comm, "how ranks communicate; mpi needs mpirun"), {"threads", "mpi"})
       ->capture_default_str();
   add_timeout(app, c.timeout);
   app.add_option("--out", c.out, "write " + d.out)->option_text("FILE.npy");

@@ -137,8 +137,7 @@ void add_ranks(CLI::App& app, command& c) {
       ->expected(1, 2)
       ->option_text(CLI::detail::join(partitioners(), "|") + "|given FILE")
       ->default_str("none");
-  words(app.add_option("--comm", c.comm,
-                       "how ranks run and communicate; nccl needs --device cuda, mpi needs mpirun"),
+  words(app.add_option("--comm", c.comm, "how ranks communicate; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
   words(app.add_option("--mpi-collectives", c.mpi_collectives,
