@@ -26,7 +26,7 @@ TEST_CASE("parts: even ones are as blocks are, random ones as large") {
     std::ranges::sort(parts);
     CHECK(parts == io::even_parts(30, count));
   }
-  expect_error<shape_error>("dealt to 0 parts", [] { (void)io::random_parts(3, 0, 1); });
+  expect_error<shape_error>("divided into 0 parts", [] { (void)io::random_parts(3, 0, 1); });
 }
 
 TEST_CASE("parts: random ones are fair") {
@@ -113,7 +113,7 @@ TEST_CASE("parts: malformed files are named, with the line") {
   CHECK(of_text("0\n1\n") == "p: expected a part for each of 3 vertices, found 2");
   CHECK(of_text("0\n1\n0\n1\n") == "p: expected a part for each of 3 vertices, found 4");
   CHECK(of_text("0\n2\n0\n") == "p:2: part 2 is not one of the 2 parts, which are numbered from 0");
-  CHECK(of_text("0\n1\n-1\n") == "p:3: part -1 is none of the 2 parts, which are numbered from 0");
+  CHECK(of_text("0\n1\n-1\n") == "p:3: part -1 is not one of the 2 parts, which are numbered from 0");
   CHECK(of_text("0\none\n0\n") == "p:2: expected the number of a part, found \"one\"");
   CHECK(of_text("0\n1 1\n0\n") == "p:2: expected the number of a part, found \"1 1\"");
   CHECK(of_text("0\n\n1\n0\n") == "p:2: expected the number of a part, found \"\"");

@@ -146,7 +146,7 @@ TEST_CASE("gradients through outputs that are computed again agree with finite d
   CHECK(t.gradient_error(1e-6) < 1e-6);
 }
 
-TEST_CASE("gcnii says that it does not compute outputs again") {
+TEST_CASE("gcnii says that its outputs cannot be recomputed") {
   const mesh<host> m(self::world(), {1, 1, 1});
   const nn::training_options o = options_of("gcnii", 3, nn::recomputation::always);
   expect_error<error>("activation checkpointing cannot recompute the outputs",

@@ -106,7 +106,7 @@ TEST_CASE(
   net.forward(h, z, {.training = true});
   again();
   expect_error<error>(what, again);
-  expect_error<error>("after an evaluation only", [&] { (void)net.hidden(); });
+  expect_error<error>("only after an evaluation", [&] { (void)net.hidden(); });
 }
 
 TEST_CASE("outputs of a model with skip connections are not computed again") {

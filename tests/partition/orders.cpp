@@ -71,7 +71,8 @@ TEST_CASE(
 TEST_CASE("orders: parts are even blocks of an order") {
   CHECK(parts_in_order(numbers{4, 2, 0, 1, 3}, 2) == std::vector<int>{0, 1, 0, 1, 0});
   CHECK(parts_in_order(numbers{1, 0}, 3) == std::vector<int>{1, 0});
-  test_support::expect_error<shape_error>("dealt to 0 parts", [] { (void)parts_in_order(numbers{0}, 0); });
+  test_support::expect_error<shape_error>("divided into 0 parts",
+                                          [] { (void)parts_in_order(numbers{0}, 0); });
 }
 
 TEST_CASE("orders: streamed parts find communities that are numbered at random, and none is too large") {

@@ -134,7 +134,7 @@ TEST_CASE("volumes: what are no parts is refused") {
   expect_error<shape_error>("2 rows has as many parts of vertices, not 1", [] {
     (void)volumes_of(numbers{0, 1, 1}, numbers{0}, std::vector<int>{0}, 2);
   });
-  expect_error<shape_error>("part 2 is none of 2 parts", [] {
+  expect_error<shape_error>("part 2 is not one of 2 parts", [] {
     (void)lower_largest_volume(numbers{0, 0}, numbers{}, {2}, 2);
   });
 }

@@ -333,13 +333,13 @@ TEST_CASE("the state of another model is refused, naming the parameter") {
   CHECK(refusal(cut) == "the model has a parameter " + last + ", the state none");
   cut = gcn.state();
   cut.tensors.push_back({"more", {1, 1}, {0}});
-  CHECK(refusal(cut) == "the state has a parameter more, the model none");
+  CHECK(refusal(cut) == "the state has a parameter more, which the model lacks");
   cut = gcn.state();
   cut.tensors.back().values.pop_back();
   CHECK(refusal(cut) == "the state has 4 values of adam.second.b1 (1 x 5)");
   cut = gcn.state();
   cut.tensors.push_back({"embedding", {61, 4}, std::vector<double>(244)});
-  CHECK(refusal(cut) == "the state has a parameter embedding, the model none");
+  CHECK(refusal(cut) == "the state has a parameter embedding, which the model lacks");
   CHECK(refusal(gcn.state()) == "");
 }
 

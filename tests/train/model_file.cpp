@@ -286,7 +286,7 @@ TEST_CASE("files that do not fit the model are refused") {
     CHECK_THROWS_WITH_AS(nn::assign_rows(*predicting.embedding(), values[4].values),
                          "a matrix of 29 x 4 cannot be made from 112 values of 29 vertices", shape_error);
     CHECK_THROWS_WITH_AS(nn::assign_values(predicting.parameters(), values_list{}, "here"),
-                         "the model has a parameter W0, here none", input_error);
+                         "the model has a parameter W0, which here lacks", input_error);
     values[0].shape = {6, 4};
     CHECK_THROWS_WITH_AS(nn::assign_values(predicting.parameters(), values, "here"),
                          "the model has a parameter W0 (4 x 6) where here has one of 6 x 4", input_error);

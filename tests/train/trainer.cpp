@@ -205,5 +205,5 @@ TEST_CASE("backward needs a forward") {
   const io::dataset d = directed_graph();
   auto net = nn::make_model<double>(m, d, short_run(), row_1d);
   const dense<double, vertex_rows, host> gradient(m, {d.vertices, d.classes});
-  expect_error<error>("backward needs a forward pass", [&] { net.backward(gradient); });
+  expect_error<error>("backward needs a preceding forward pass", [&] { net.backward(gradient); });
 }

@@ -276,14 +276,14 @@ TEST_CASE(
     return said([&] { t.assign(values); });
   };
   CHECK(refusal([](auto&) {}) == "");
-  CHECK(refusal([](auto& v) { v.pop_back(); }) == "the model has a parameter b1, the state none");
-  CHECK(refusal([](auto& v) { v[0].name = "W7"; }) == "the model has a parameter W0, the state none");
+  CHECK(refusal([](auto& v) { v.pop_back(); }) == "the model has a parameter b1, which the state lacks");
+  CHECK(refusal([](auto& v) { v[0].name = "W7"; }) == "the model has a parameter W0, which the state lacks");
   CHECK(refusal([](auto& v) {
           v[0].shape = {7, 13};
         }) == "the model has a parameter W0 (13 x 7) where the state has one of 7 x 13");
   CHECK(refusal([](auto& v) {
           v.push_back({"more", {1, 1}, {0}});
-        }) == "the state has a parameter more, the model none");
+        }) == "the state has a parameter more, which the model lacks");
 }
 
 TEST_CASE("options that do not go together are refused by name, and so is another checkpoint's") {
@@ -296,7 +296,7 @@ TEST_CASE("options that do not go together are refused by name, and so is anothe
   CHECK(refused([](auto& o) { o.clip = 1, o.embedding = 4; }) ==
         "option clip and --embedding do not go together: gradients of its rows are not in the norm");
   CHECK(refused([](auto& o) { o.optimizer = nn::update_rule::sgd, o.embedding = 4; }) ==
-        "option optimizer sgd is not for --embedding, whose rows Adam moves");
+        "option optimizer sgd is not for --embedding, whose rows Adam updates");
   CHECK(refused([](auto& o) { o.patience = 2, o.evaluate_every = 3; }) ==
         "option patience is less than --evaluate-every");
   CHECK(refused([](auto& o) { o.evaluate_every = 0; }) == "an evaluation is for at least one epoch, not 0");
