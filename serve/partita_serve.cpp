@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "../examples/ranks/compiled.hpp"
-#include "../examples/ranks/dense_products.hpp"
 #include "../examples/ranks/precision.hpp"
 #include "partita/train/model_data.hpp"
 #include "partita/train/point_predictor.hpp"
@@ -53,7 +52,7 @@ class serving final : public partita_serve {
 
  private:
   static mesh<host> mesh_of(int threads) {
-    return {self::world(), mesh_shape{}, device_queue<host>(threads, dense_products())};
+    return {self::world(), mesh_shape{}, device_queue<host>(threads)};
   }
 
   nn::point_predictor<T, host> predictor_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "partita/compiled/host.hpp"
+#include "partita/local/host/gemm_backend.hpp"
 #include "partita/train/make_training.hpp"
 #include "partita/train/model_data.hpp"
 #include "support/datasets.hpp"
@@ -130,6 +131,32 @@ TEST_CASE("models whose rows are not computed keep those of all vertices") {
   const answering<double> asked(graph_for(true), options_for("gcn"), nn::served_rows::kept);
   CHECK(asked.keeps_rows());
   asked.require_bits();
+}
+
+/// C = A B, where the terms of the sums of few rows are added the other way round.
+template <class T>
+void few_rows_differ(int, bool ta, bool tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b,
+                     int ldb, T beta, T* c, int ldc) {
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      T sum = 0;
+      for (int p = 0; p < k; ++p) {
+        const int q = m < 20 ? k - 1 - p : p;
+        sum += (ta ? a[q * lda + i] : a[i * lda + q]) * (tb ? b[j * ldb + q] : b[q * ldb + j]);
+      }
+      c[i * ldc + j] = alpha * sum + (beta == 0 ? T(0) : beta * c[i * ldc + j]);
+    }
+}
+
+TEST_CASE("rows are kept where products have other bits for few of them") {
+  const io::dataset d = graph_for(true);
+  const trained<double> of(d, options_for("gcn"));
+  const mesh<host> m(
+      self::world(), mesh_shape{},
+      device_queue<host>(1, on_host::gemm_backend{few_rows_differ<float>, few_rows_differ<double>}));
+  const nn::point_predictor<double, host> some(
+      m, [&] { return m; }, d, options_for("gcn"), *of.file, nn::served_rows::computed);
+  CHECK(some.keeps_rows());
 }
 
 TEST_CASE_TEMPLATE("inputs are dense, sparse or learned, and layers wide or narrow", T, float, double) {
