@@ -3,7 +3,7 @@
 """libpartita_serve from C: every model that train saves answers with the bits of predict, its symbols are those of its
 header, and the example prints rows and times.
 
-usage: serve_program.py TRAIN PREDICT CLIENT EXAMPLE LIBRARY HEADER"""
+usage: serve_program.py TRAIN PREDICT CLIENT EXAMPLE LIBRARY HEADER CMAKE BUILD_FOLDER"""
 import array
 import os
 import re
@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 from predict_data import data, npy, read_npy
 from program_case import ProgramCase, run
 
-TRAIN, PREDICT, CLIENT, EXAMPLE, LIBRARY, HEADER = sys.argv[1:]
+TRAIN, PREDICT, CLIENT, EXAMPLE, LIBRARY, HEADER, CMAKE, BUILD = sys.argv[1:]
 COMPUTED = [["gcn"], ["gcn", "--layers", "3"], ["gcn", "--self-loops", "once"], ["gcn", "--raw-features"], ["gcn", "--embedding", "3"],
             ["sage"], ["sage", "--layers", "3"], ["gin", "--epsilon", "0.25"]]
 KEPT = [["gcn", "--layers", "4"], ["sage", "--aggregation", "max"], ["gat", "--heads", "2"], ["gine"], ["gatv2"], ["transformer"],
@@ -100,6 +100,24 @@ class Serve(ProgramCase):
         self.assertLessEqual(len(declared), 12)
         listed = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
         self.assertEqual({line.split()[-1] for line in listed.splitlines()}, declared)
+
+    def test_it_is_installed_with_a_package(self):
+        prefix, project, build = (os.path.join(self.folder, f) for f in ("prefix", "project", "build"))
+        self.done(CMAKE, "--install", BUILD, "--component", "serve", "--prefix", prefix)
+        os.mkdir(project)
+        with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+            f.write("cmake_minimum_required(VERSION 3.25)\nproject(asks C)\nfind_package(partita_serve REQUIRED)\nadd_executable(asks main.c)\n"
+                    "target_link_libraries(asks PRIVATE partita::serve)\n")
+        with open(os.path.join(project, "main.c"), "w", encoding="utf-8") as f:
+            f.write("#include <partita_serve.h>\n#include <stdio.h>\nint main(void) { return puts(partita_serve_version()) < 0; }\n")
+        self.done(CMAKE, "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+        self.done(CMAKE, "--build", build)
+        self.assertRegex(self.done(os.path.join(build, "asks")), r"^\d+\.\d+\.\d+\n$")
+        package = next(os.path.join(at, "partita_serve.pc") for at, _, files in os.walk(prefix) if "partita_serve.pc" in files)
+        with open(package, encoding="utf-8") as f:
+            paths = dict(re.findall(r"^(\w+)=(.*)$", f.read().replace("${pcfiledir}", os.path.dirname(package)), re.MULTILINE))
+        self.assertTrue(os.path.exists(os.path.join(paths["includedir"], "partita_serve.h")))
+        self.assertTrue(os.path.exists(os.path.join(paths["libdir"], "libpartita_serve.so")))
 
 
 if __name__ == "__main__":
