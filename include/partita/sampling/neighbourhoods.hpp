@@ -3,6 +3,7 @@
 /// Whole in-neighbourhoods of a few vertices, as the blocks of layers.
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>

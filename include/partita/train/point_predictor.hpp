@@ -2,11 +2,15 @@
 #pragma once
 /// A saved model that answers for single vertices and pairs. Needs nlohmann-json and POSIX.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
