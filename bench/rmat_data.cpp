@@ -57,6 +57,20 @@ std::vector<global_index> pairs_of(int scale) {
   return pairs;
 }
 
+/// The pairs of a graph of 2^scale vertices whose 16 draws for each are uniform.
+std::vector<global_index> uniform_pairs(int scale) {
+  const global_index n = global_index{1} << scale;
+  const std::uint64_t word = random_key{.seed = 7}.word();
+  std::vector<global_index> pairs;
+  for (global_index k = 0; k < 16 * n; ++k) {
+    const auto u = static_cast<global_index>(base::random_bits(word, k, 0) % static_cast<std::uint64_t>(n)),
+               v = static_cast<global_index>(base::random_bits(word, k, 1) % static_cast<std::uint64_t>(n));
+    if (u != v) pairs.push_back(std::min(u, v) << 32 | std::max(u, v));
+  }
+  keep_distinct(pairs);
+  return pairs;
+}
+
 /// As many pairs as a shape has, drawn as R-MAT draws them on the next power of two, whose vertices are
 /// scaled down.
 std::vector<global_index> pairs_of(const graph_shape& s) {
@@ -113,8 +127,11 @@ int main(int argc, char** argv) try {
   app.add_option("--scale", scale, "2^scale vertices, 16 edges each")
       ->capture_default_str()
       ->check(CLI::Range(4, 28));
+  bool is_uniform = false;
+  auto* const uniform = app.add_flag("--uniform", is_uniform, "draw edges uniformly, not as R-MAT does");
   app.add_option("--features", features)->capture_default_str()->check(CLI::PositiveNumber);
   auto* const shape = app.add_option("--shape", name, "products or igb_medium_eighth, in place of --scale")
+                          ->excludes(uniform)
                           ->check(CLI::IsMember({"products", "igb_medium_eighth"}));
   app.add_option("--scale-down", down, "of a shape: so many times fewer vertices and edges")
       ->needs(shape)
@@ -127,7 +144,9 @@ int main(int argc, char** argv) try {
   s.edges /= down;
   s.training /= down;
   std::filesystem::create_directories(folder);
-  const std::vector<io::edge> edges = both_directions(*shape ? pairs_of(s) : pairs_of(scale));
+  const std::vector<io::edge> edges = both_directions(*shape       ? pairs_of(s)
+                                                      : is_uniform ? uniform_pairs(scale)
+                                                                   : pairs_of(scale));
   io::write_npy(folder / "edges.npy", {static_cast<global_index>(edges.size()), 2},
                 std::span(&edges.data()->source, 2 * edges.size()));
   write_rows(folder, s);

@@ -145,6 +145,15 @@ if(TARGET predict)
     python3 ${programs}/predict_program.py $<TARGET_FILE:train> $<TARGET_FILE:predict> ${PROJECT_SOURCE_DIR}/examples/pytorch_gcn.py
     ${python_with_numpy} ${library} ${launch})
 endif()
+if(TARGET partita::serve AND TARGET predict AND PARTITA_INSTALL)
+  add_executable(serve_client programs/serve_client.c)
+  target_link_libraries(serve_client PRIVATE partita::serve Threads::Threads)
+  set_target_properties(serve_client PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON)
+  partita_add_script_test(serve_program TIMEOUT 600 COMMAND
+    python3 ${programs}/serve_program.py $<TARGET_FILE:train> $<TARGET_FILE:predict> $<TARGET_FILE:serve_client>
+    $<TARGET_FILE:serve> $<TARGET_FILE:partita_serve> ${PROJECT_SOURCE_DIR}/serve/partita_serve.h
+    ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR})
+endif()
 # Sanitizers have their own malloc; the calls that fail are those of Linux on x86-64.
 if(TARGET convert AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_library(failing_calls SHARED programs/failing_calls.cpp)

@@ -19,9 +19,9 @@
 #include "../ranks/scores.hpp"
 #include "build.hpp"
 #include "partita/io/changed_files.hpp"
-#include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/io/link_files.hpp"
+#include "partita/train/model_data.hpp"
 #include "run.hpp"
 
 namespace {
@@ -67,42 +67,11 @@ predict_command parse_command(int argc, char** argv) {
   return c;
 }
 
-/// The rows of the learned input.
-partita::global_index embedding_rows(const partita::io::safetensors_file& file) {
-  const auto& shape = file.at(partita::nn::embedding_name).shape;
-  return shape.empty() ? 0 : shape.front();
-}
-
 /// The graph, with as many classes as the model. Throws input_error when the model does not fit it.
 partita::io::dataset data_for(const partita::nn::saved_model& model,
                               const partita::io::safetensors_file& file, const predict_command& c) {
-  const std::string& name = c.data;
-  using partita::io::vertex_data;
-  const std::optional<partita::io::task> task = task_named(c.task.empty() ? model.task : c.task);
-  const bool learned = model.options.embedding > 0;
-  const partita::global_index rows = learned ? embedding_rows(file) : 0;
-  partita::io::dataset data =
-      is_built_in(name) ? partita::io::karate_club()
-      : learned         ? partita::io::load_dataset(name, vertex_data::edges, rows, {}, task)
-                        : partita::io::load_dataset(name, vertex_data::features, 0, c.unpack_limit, task);
-  const auto refuse = [&](const std::string& has, const std::string& needs) {
-    throw partita::input_error(file.name() + " does not fit " + name + ": the model has " + needs +
-                               ", and the data " + has);
-  };
-  const auto text = [](partita::global_index number, const char* of) { return std::to_string(number) + of; };
-  if (model.task == "links") {
-    data.labels = {}, data.label_matrix = {}, data.values = {}, data.split = {};
-    data.task = partita::io::task::links, data.classes = model.classes;
-  }
-  if (learned && data.vertices != rows)
-    refuse(text(data.vertices, " vertices"), text(rows, " rows of its embedding"));
-  if (!learned && data.features != model.features)
-    refuse(text(data.features, " features"), text(model.features, " features"));
-  if (data.classes > model.classes ||
-      (data.task != partita::io::task::classes && !data.split.empty() && data.classes != model.classes))
-    refuse(text(data.classes, " classes"), text(model.classes, " classes"));
-  data.classes = model.classes;
-  return data;
+  if (is_built_in(c.data)) return partita::nn::fitted_to(model, file, partita::io::karate_club(), c.data);
+  return partita::nn::load_data_for(model, file, c.data, c.unpack_limit, task_named(c.task));
 }
 
 prediction_task task_of(predict_command& c) {

@@ -27,6 +27,7 @@ TOGETHER = {
     "comm/communicator.cpp": "comm/transport",
     "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
     "train/fields.cpp": "train/field train/model_table",
+    "train/point_predictor.cpp": "sampling/neighbourhoods train/model_data",
     "train/rehearsal.cpp": "train/choose_training",
     "train/policy_cost.cpp": "graph/edge_counts graph/matrix_options transfer/tile_counts",
     "comm/timeout.cpp": "comm/late",

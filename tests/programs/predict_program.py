@@ -5,7 +5,6 @@ and so does the script for PyTorch; exit codes and one-sentence errors.
 
 usage: predict_program.py TRAIN PREDICT SCRIPT PYTHON_WITH_NUMPY|- torch|numpy [MPI_LAUNCH MPIRUN]"""
 import array
-import ast
 import json
 import os
 import re
@@ -15,27 +14,13 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from program_case import ProgramCase, npy as npy_file, run
+from predict_data import CLASSES, FEATURES, N, data, npy, number, read_npy
+from program_case import ProgramCase, run
 
 TRAIN, PREDICT, SCRIPT, PYTHON, LIBRARY, *LAUNCH = sys.argv[1:]
-N, FEATURES, CLASSES = 23, 5, 3
 ARRANGEMENTS = [("row_1d", "3"), ("grid_2d", "6"), ("feature_column", "2")]
 OF_ALL = ["--epochs", "5", "--quiet"]
 LEARNED = ["--embedding", "3"]
-
-
-def npy(code, shape, values):
-    descr = {"q": "<i8", "f": "<f4", "d": "<f8", "B": "|u1"}[code]
-    return npy_file(descr, shape, array.array(code, values).tobytes())
-
-
-def read_npy(path):
-    """The shape and the values."""
-    with open(path, "rb") as f:
-        content = f.read()
-    begin = 10 + struct.unpack("<H", content[8:10])[0]
-    header = ast.literal_eval(content[10:begin].decode())
-    return header["shape"], list(array.array({"<f4": "f", "<f8": "d"}[header["descr"]], content[begin:]))
 
 
 def read_tensors(path):
@@ -46,25 +31,6 @@ def read_tensors(path):
     metadata = header.pop("__metadata__")
     return {name: (t["shape"], list(array.array({"F32": "f", "F64": "d"}[t["dtype"]], content[slice(*t["data_offsets"])])))
             for name, t in header.items()}, metadata
-
-
-def number(*places):
-    """One of 997, by the places."""
-    found = 17
-    for p in places:
-        found = (found * 131 + p * 7 + 3) % 997
-    return found
-
-
-def data(features=FEATURES, classes=CLASSES, n=N):
-    """A directed graph with weights and loops, and a few edges that are there twice."""
-    edges = [(u, v) for u in range(n) for v in range(n) if number(u, v) % 7 == 0]
-    edges += edges[:3]
-    return {"edges.npy": npy("q", (len(edges), 2), [v for e in edges for v in e]),
-            "edge_weight.npy": npy("d", (len(edges),), [0.5 + number(*e, 1) / 997 for e in edges]),
-            "features.npy": npy("f", (n, features), [number(v, j, 2) / 997 for v in range(n) for j in range(features)]),
-            "labels.npy": npy("q", (n,), [number(v, 3) % classes if v >= classes else v for v in range(n)]),
-            "split.npy": npy("B", (n,), [1 + v % 3 for v in range(n)])}
 
 
 def difference(a, b):
