@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <string_view>
 
@@ -48,21 +49,23 @@ void keep_distinct(std::vector<global_index>& pairs) {
   pairs.erase(again.begin(), again.end());
 }
 
-/// The pairs of an R-MAT graph of 2^scale vertices and 16 draws for each.
-std::vector<global_index> pairs_of(int scale) {
+/// The pairs of an R-MAT graph of 2^scale vertices and `draws` draws for each, made in parts.
+std::vector<global_index> pairs_of(int scale, int draws) {
+  constexpr int parts = 16;
   std::vector<global_index> pairs;
-  for (const auto& e : bench::rmat(scale).share(0, 1))
-    if (e.row != e.col) pairs.push_back(std::min(e.row, e.col) << 32 | std::max(e.row, e.col));
+  for (int part = 0; part < parts; ++part)
+    for (const auto& e : bench::rmat(scale, draws).share(part, parts))
+      if (e.row != e.col) pairs.push_back(std::min(e.row, e.col) << 32 | std::max(e.row, e.col));
   keep_distinct(pairs);
   return pairs;
 }
 
-/// The pairs of a graph of 2^scale vertices whose 16 draws for each are uniform.
-std::vector<global_index> uniform_pairs(int scale) {
+/// The pairs of a graph of 2^scale vertices whose `draws` draws for each are uniform.
+std::vector<global_index> uniform_pairs(int scale, int draws) {
   const global_index n = global_index{1} << scale;
   const std::uint64_t word = random_key{.seed = 7}.word();
   std::vector<global_index> pairs;
-  for (global_index k = 0; k < 16 * n; ++k) {
+  for (global_index k = 0; k < draws * n; ++k) {
     const auto u = static_cast<global_index>(base::random_bits(word, k, 0) % static_cast<std::uint64_t>(n)),
                v = static_cast<global_index>(base::random_bits(word, k, 1) % static_cast<std::uint64_t>(n));
     if (u != v) pairs.push_back(std::min(u, v) << 32 | std::max(u, v));
@@ -92,15 +95,26 @@ std::vector<global_index> pairs_of(const graph_shape& s) {
   return pairs;
 }
 
+/// Row by row: they may be more than memory has room for.
+void write_features(const std::filesystem::path& path, const graph_shape& s) {
+  std::vector<float> row(static_cast<std::size_t>(s.features));
+  const std::size_t bytes = row.size() * sizeof(float);
+  std::ofstream file(path, std::ios::binary);
+  file << io::npy_header_text<float>({s.vertices, s.features}, static_cast<std::size_t>(s.vertices) * bytes,
+                                     path.string());
+  for (global_index v = 0; v < s.vertices && file; ++v) {
+    for (global_index j = 0; j < s.features; ++j)
+      row[static_cast<std::size_t>(j)] = static_cast<float>(base::random_uniform(2, v, j));
+    file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(bytes));
+  }
+  if (!file.flush()) throw error("cannot write " + path.string());
+}
+
 void write_rows(const std::filesystem::path& folder, const graph_shape& s) {
   const global_index n = s.vertices;
-  std::vector<float> x;
-  x.reserve(static_cast<std::size_t>(n * s.features));
   std::vector<std::int64_t> labels;
   std::vector<std::uint8_t> split;
   for (global_index v = 0; v < n; ++v) {
-    for (global_index j = 0; j < s.features; ++j)
-      x.push_back(static_cast<float>(base::random_uniform(2, v, j)));
     labels.push_back(
         static_cast<std::int64_t>(base::random_bits(3, v, 0) % static_cast<std::uint64_t>(s.classes)));
     if (s.training == 0)
@@ -109,7 +123,7 @@ void write_rows(const std::filesystem::path& folder, const graph_shape& s) {
       split.push_back(v * s.training / n != (v + 1) * s.training / n ? 1
                                                                      : static_cast<std::uint8_t>(2 + v % 2));
   }
-  io::write_npy(folder / "features.npy", {n, s.features}, x);
+  write_features(folder / "features.npy", s);
   io::write_npy(folder / "labels.npy", {n}, labels);
   io::write_npy(folder / "split.npy", {n}, split);
 }
@@ -119,16 +133,17 @@ void write_rows(const std::filesystem::path& folder, const graph_shape& s) {
 int main(int argc, char** argv) try {
   std::filesystem::path folder;
   std::string name;
-  int scale = 20;
+  int scale = 20, draws = 16;
   global_index features = 64, down = 1;
   CLI::App app(
       "An R-MAT graph as a data directory: of 2^scale vertices, or with the counts of a public graph");
   app.add_option("folder", folder, "is made if it is not there")->required();
-  app.add_option("--scale", scale, "2^scale vertices, 16 edges each")
+  app.add_option("--scale", scale, "2^scale vertices")->capture_default_str()->check(CLI::Range(4, 28));
+  app.add_option("--draws", draws, "of pairs, for each vertex; both directions of a pair become edges")
       ->capture_default_str()
-      ->check(CLI::Range(4, 28));
+      ->check(CLI::Range(1, 64));
   bool is_uniform = false;
-  auto* const uniform = app.add_flag("--uniform", is_uniform, "draw edges uniformly, not as R-MAT does");
+  auto* const uniform = app.add_flag("--uniform", is_uniform, "draw pairs uniformly, not as R-MAT does");
   app.add_option("--features", features)->capture_default_str()->check(CLI::PositiveNumber);
   auto* const shape = app.add_option("--shape", name, "products or igb_medium_eighth, in place of --scale")
                           ->excludes(uniform)
@@ -145,8 +160,8 @@ int main(int argc, char** argv) try {
   s.training /= down;
   std::filesystem::create_directories(folder);
   const std::vector<io::edge> edges = both_directions(*shape       ? pairs_of(s)
-                                                      : is_uniform ? uniform_pairs(scale)
-                                                                   : pairs_of(scale));
+                                                      : is_uniform ? uniform_pairs(scale, draws)
+                                                                   : pairs_of(scale, draws));
   io::write_npy(folder / "edges.npy", {static_cast<global_index>(edges.size()), 2},
                 std::span(&edges.data()->source, 2 * edges.size()));
   write_rows(folder, s);

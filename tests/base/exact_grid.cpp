@@ -28,25 +28,39 @@ double largest(const std::vector<double>& x) {
 
 double sum(const std::vector<double>& x, const std::vector<double>& y, auto part) {
   double total = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (const double f : base::exact_factors(x[i]))
-      for (const double g : base::exact_factors(y[i])) total += part(f * g);
+  for (std::size_t i = 0; i < x.size(); ++i) part.template add_product<double>(x[i], y[i], total);
   return total;
 }
 
-TEST_CASE("a number is the sum of its factors, whose products are exact") {
-  for (double x : factors(1, 1000)) {
-    const auto [high, low] = base::exact_factors(x);
-    CHECK(high + low == x);
-    for (const double a : {high, low})
-      for (const double b : {high, low}) CHECK(std::fma(a, b, -(a * b)) == 0);
+TEST_CASE("products of floats are exact, those of doubles are rounded with the sum they are added to") {
+  for (const double x : factors(1, 1000)) {
+    const double y = 1 / (3 + x * x);
+    double sum = -(x * y);
+    base::multiply_add<double>(x, y, sum);
+    CHECK(sum == std::fma(x, y, -(x * y)));
+    const auto narrow = static_cast<double>(static_cast<float>(x)),
+               other = static_cast<double>(static_cast<float>(y));
+    sum = -(narrow * other);
+    base::multiply_add<float>(narrow, other, sum);
+    CHECK(sum == 0);
   }
-  CHECK(base::exact_factors(0.1f)[0] == 0.1f);
+}
+
+TEST_CASE("the parts of a product are its nearest multiple of the unit, and what that leaves") {
+  // 2^e = 2^-43 for 2^9 terms of at most 1.
+  const exact_grid grid = exact_grid::of_products(0.75, 0.75, 511);
+  const double unit = std::ldexp(1.0, -43), x = 0.5 + std::ldexp(1.0, -30), y = 0.5 + std::ldexp(1.0, -52);
+  double coarse = 0, fine = 0;
+  grid.coarse().add_product<double>(x, y, coarse);
+  grid.fine().add_product<double>(x, y, fine);
+  CHECK(coarse == 0.25 + std::ldexp(1.0, -31));
+  CHECK(std::fmod(coarse, unit) == 0);
+  CHECK(fine == std::ldexp(1.0, -53) + std::ldexp(1.0, -82));
 }
 
 TEST_CASE("sums of products do not depend on the order, and have the digits of their type") {
   const std::vector<double> x = factors(2, 5000), y = factors(3, 5000);
-  const exact_grid grid = exact_grid::of_products<double>(largest(x), largest(y), 5000);
+  const exact_grid grid = exact_grid::of_products(largest(x), largest(y), 5000);
   long double exact = 0;
   for (std::size_t i = 0; i < x.size(); ++i) exact += static_cast<long double>(x[i]) * y[i];
   const double coarse = sum(x, y, grid.coarse()), fine = sum(x, y, grid.fine());
@@ -69,11 +83,10 @@ TEST_CASE("sums of products do not depend on the order, and have the digits of t
 }
 
 TEST_CASE("the grid of nothing, of many, and of what is not finite") {
-  CHECK(exact_grid::of_products<double>(0, 1, 0).coarse()(0.0) == 0);
-  CHECK(exact_grid::of_products<float>(1, 1, global_index{1} << 40).coarse()(0.75) == 0.75);
-  CHECK(std::isnan(
-      exact_grid::of_products<float>(std::numeric_limits<double>::infinity(), 1, 4).coarse()(1.0)));
-  CHECK(std::isnan(exact_grid::of_products<double>(NAN, 1, 4).fine()(1.0)));
+  CHECK(exact_grid::of_products(0, 1, 0).coarse()(0.0) == 0);
+  CHECK(exact_grid::of_products(1, 1, global_index{1} << 40).coarse()(0.75) == 0.75);
+  CHECK(std::isnan(exact_grid::of_products(std::numeric_limits<double>::infinity(), 1, 4).coarse()(1.0)));
+  CHECK(std::isnan(exact_grid::of_products(NAN, 1, 4).fine()(1.0)));
 }
 
 }  // namespace test_exact_grid

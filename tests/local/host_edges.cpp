@@ -95,11 +95,10 @@ TEST_CASE("cpu edges: ordered products refuse shapes that do not fit") {
 TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by one", T, float, double) {
   const sparse_block<T> p({3, 0, 40, 1, 17, 2, 9}, 13);
   const partita::local::csr_view<T> a = p.view();
-  const auto grid = partita::base::exact_grid::of_products<T>(1, 1, 512);
+  const auto grid = partita::base::exact_grid::of_products(1, 1, 512);
   const auto term = [](auto part, T x, T y) {
     double sum = 0;
-    for (const double f : partita::base::exact_factors(x))
-      for (const double g : partita::base::exact_factors(y)) sum += part(f * g);
+    part.template add_product<T>(double{x}, double{y}, sum);
     return sum;
   };
   for (local_index n = 1; n <= 70; ++n) {
@@ -142,7 +141,7 @@ TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by
 TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
   const sparse_block<float> p(1100, 37);
   const partita::local::csr_view<float> a = p.view();
-  const auto part = partita::base::exact_grid::of_products<float>(1, 1, 4096).coarse();
+  const auto part = partita::base::exact_grid::of_products(1, 1, 4096).coarse();
   for (const local_index n : {1, 5, 17, 33}) {
     const partita::device_queue<host> q(2);
     const block<float> x(a.cols, n, 1), y(a.rows, n, 2), left(a.rows, 3, 3);

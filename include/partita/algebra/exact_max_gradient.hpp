@@ -27,7 +27,7 @@ class exact_max_gradient final : public max_gradient<T, Device> {
   void operator()(const local::csr_slices<T>& rows, matrix_view<const local_index> winners,
                   matrix_view<const T> dy, matrix_view<T> dh) override {
     const auto& q = mesh_.queue();
-    const base::exact_grid grid = detail::common_grid<T>(mesh_, magnitude(q, dy), 1, terms_);
+    const base::exact_grid grid = detail::common_grid(mesh_, magnitude(q, dy), 1, terms_);
     const auto size = static_cast<std::size_t>(dh.rows) * static_cast<std::size_t>(dh.cols);
     const auto table_rows = static_cast<local_index>(halo_.table_rows());
     table_.grow(q, static_cast<std::size_t>(table_rows) * static_cast<std::size_t>(dh.cols));

@@ -67,7 +67,7 @@ class exact_messages final : public reproducible_messages<T, Device> {
     grids_.clear();
     const global_index entries = exact_.is_part() ? exact_.whole().all_reduce(entries_) : entries_;
     const global_index terms = std::max(entries, columns_of_operands_);  // at most so many make a sum
-    for (const double x : largest) grids_.push_back(base::exact_grid::of_products<T>(x, 1, terms));
+    for (const double x : largest) grids_.push_back(base::exact_grid::of_products(x, 1, terms));
   }
 
   void add_rows(parts all, const function& f, std::size_t output, matrix_view<T> z) override {

@@ -26,7 +26,7 @@ class exact_product final : public product<T, T> {
   void operator()(matrix_view<const T> x, matrix_view<T> y, const local::spmm_epilogue<T>& e) override {
     const auto& q = stages_.queue();
     const auto grid =
-        common_grid<T>(mesh_, magnitude(q, stages_.plan().a().stored_values()), magnitude(q, x), terms_);
+        common_grid(mesh_, magnitude(q, stages_.plan().a().stored_values()), magnitude(q, x), terms_);
     const auto size = static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols);
     sums_.reset(q, base::exact_sums<T> * size);
     base::for_exact_parts<T>(grid, [&](int level, auto rounding) {

@@ -62,7 +62,7 @@ class exact_row_sums final : public list_sums<T, Device> {
       largest = std::max(largest, magnitude(q, x.local()));
       rows += x.shape().rows;
     }
-    const auto grid = partita::algebra::detail::common_grid<T>(part_, largest, 1, rows);
+    const auto grid = partita::algebra::detail::common_grid(part_, largest, 1, rows);
     const std::size_t size = g.values().size();
     buffer<double, Device> sums(q, base::exact_sums<T> * size);
     base::for_exact_parts<T>(grid, [&](int level, auto part) {

@@ -18,12 +18,12 @@ namespace partita::algebra::detail {
 /// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
 /// rank; on a part of a mesh of at most the terms of all parts. Collective over mesh::whole. What travels: an
 /// all-reduce of two elements, on a part another one of one.
-template <class T, class Device>
+template <class Device>
 base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_index terms) {
   std::array<double, 2> largest{x, y};
   if (m.whole().size() > 1) m.whole().all_reduce(largest, reduction::max);
   if (m.is_part()) terms = m.whole().all_reduce(terms);
-  return base::exact_grid::of_products<T>(largest[0], largest[1], terms);
+  return base::exact_grid::of_products(largest[0], largest[1], terms);
 }
 
 /// What this rank receives in an all-reduce of this many elements over mesh::whole, and common_grid.
@@ -71,7 +71,7 @@ traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elemen
 template <class T, class Device>
 double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x, global_index terms) {
   const auto& q = m.queue();
-  const auto grid = common_grid<double>(m, magnitude(q, x), 1, terms);
+  const auto grid = common_grid(m, magnitude(q, x), 1, terms);
   double total[] = {0};
   sum_over_ranks(m, axes, grid, std::span<double>(total), [&](auto part, double* sums) {
     std::vector<double> of_columns(static_cast<std::size_t>(x.cols));

@@ -32,7 +32,7 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
   }
   void column_sums(const addends<T, Device>& x, std::span<T> sums) const override {
     const auto& q = x.mesh.queue();
-    const auto grid = detail::common_grid<T>(x.mesh, magnitude(q, x.block), 1, x.shape.rows);
+    const auto grid = detail::common_grid(x.mesh, magnitude(q, x.block), 1, x.shape.rows);
     detail::sum_over_ranks(x.mesh, x.axes, grid, sums, [&](auto part, double* to) {
       std::fill_n(to, sums.size(), 0.0);
       exact_column_sums(q, x.block, part, to + x.columns.begin);
@@ -68,7 +68,7 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
     const auto& q = m.queue();
     const std::span<T> all(sums.data,
                            static_cast<std::size_t>(sums.rows) * static_cast<std::size_t>(sums.cols));
-    const auto grid = detail::common_grid<T>(m, magnitude(q, e.values()), 1, e.pattern().shape().cols);
+    const auto grid = detail::common_grid(m, magnitude(q, e.values()), 1, e.pattern().shape().cols);
     detail::sum_over_ranks(m, e.pattern().layout().cols, grid, all, [&](auto part, double* to) {
       std::fill_n(to, all.size(), 0.0);
       e.for_parts([&](std::size_t, const local::csr_slice<T>& of) {
@@ -116,7 +116,7 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
   /// those of g.
   template <class Fill>
   static void sum_inner(double of_x, const addends<T, Device>& g, weights& dw, const Fill& fill) {
-    const auto grid = detail::common_grid<T>(g.mesh, of_x, magnitude(g.mesh.queue(), g.block), g.shape.rows);
+    const auto grid = detail::common_grid(g.mesh, of_x, magnitude(g.mesh.queue(), g.block), g.shape.rows);
     detail::sum_over_ranks(g.mesh, g.axes, grid, dw.values(), [&](auto part, double* sums) {
       fill(part, matrix_view<double>{sums, dw.local().rows, dw.local().cols});
     });

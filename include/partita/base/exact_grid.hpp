@@ -4,29 +4,32 @@
 /// doubles add up without rounding.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "partita/base/index.hpp"
 
 namespace partita::base {
 
-/// Numbers whose products are exact in double: a float is one, a double the sum of two of 26 bits.
-///
-/// What an exact product is added to is rounded once whether or not the compiler contracts the two to a fused
-/// multiply-add, so that loops over differently many elements agree in every bit.
-constexpr std::array<double, 1> exact_factors(float x) { return {static_cast<double>(x)}; }
-constexpr std::array<double, 2> exact_factors(double x) {
-  constexpr std::uint64_t low = (std::uint64_t{1} << 27) - 1;
-  const auto high = std::bit_cast<double>((std::bit_cast<std::uint64_t>(x) + (low / 2 + 1)) & ~low);
-  return {high, x - high};
+/// sum += x y, for numbers that were T, rounded once; V: double, or a vector of them. Products of floats are
+/// exact in double: there it does not matter whether the compiler contracts the two operations.
+template <class T, class V>
+constexpr void multiply_add(const V& x, const V& y, V& sum) {
+  if constexpr (std::is_same_v<T, float>)
+    sum += x * y;
+  else if constexpr (std::is_same_v<V, double>)
+    sum = std::fma(x, y, sum);
+  else
+    [&]<std::size_t... Lanes>(std::index_sequence<Lanes...>) {
+      sum = V{std::fma(x[Lanes], y[Lanes], sum[Lanes])...};
+    }
+  (std::make_index_sequence<sizeof(V) / sizeof(double)>());
 }
-template <class T>
-inline constexpr int factor_count = std::is_same_v<T, float> ? 1 : 2;
 
 /// The first part of a term: a multiple of the coarse unit.
 struct coarse_rounding {
@@ -37,6 +40,13 @@ struct coarse_rounding {
   constexpr void add(const V& t, V& sum) const {
     sum += (t + coarse) - coarse;
   }
+  /// sum += the part of x y, for numbers that were T.
+  template <class T, class V>
+  constexpr void add_product(const V& x, const V& y, V& sum) const {
+    V rounded = V() + coarse;
+    multiply_add<T>(x, y, rounded);
+    sum += rounded - coarse;
+  }
 };
 /// The second part: what the first one left, to a multiple of the fine unit.
 struct fine_part {
@@ -46,28 +56,34 @@ struct fine_part {
   constexpr void add(const V& t, V& sum) const {
     sum += ((t - ((t + coarse) - coarse)) + fine) - fine;
   }
+  template <class T, class V>
+  constexpr void add_product(const V& x, const V& y, V& sum) const {
+    V rounded = V() + coarse;
+    multiply_add<T>(x, y, rounded);
+    V left = coarse - rounded;
+    multiply_add<T>(x, y, left);
+    sum += (left + fine) - fine;
+  }
 };
 
 /// q = (t + C) - C rounds t to a multiple of 2^e, for C = 1.5 * 2^(e + 52) and |t| <= 2^(e + 51). If e is
 /// such that the sum of all |q| is below 2^(e + 53), every partial sum of them is exact, and their order does
 /// not matter. The remainders t - q are exact, too, and are summed on a second grid in the same way.
 ///
-/// Of n products of which none is larger than M, each is rounded to a unit of at most 2^-49 n M, in double,
-/// where a product has four terms, on two grids to one of at most 2^-97 n^2 M. Units below 2^-900 are not
-/// used: there products of factors would not be exact. Where M is not finite every sum is NaN.
+/// Of n products of which none is larger than M, each is rounded once, as fma(x, y, C) - C, to a unit of at
+/// most 2^-49 n M; in double, on two grids, to one of at most 2^-101 n^2 M. Units below 2^-900 are not used:
+/// there what the first grid leaves would be subnormal. Where M is not finite every sum is NaN.
 ///
 /// Source: the rounding of Demmel, Nguyen (ARITH 2013), with the number of terms known in advance.
 class exact_grid {
  public:
-  /// For sums of at most `terms` products, as T, of numbers up to `x` in magnitude by numbers up to `y`.
-  template <class T>
+  /// For sums of at most `terms` products of numbers up to `x` in magnitude by numbers up to `y`.
   static exact_grid of_products(double x, double y, global_index terms) {
     if (!std::isfinite(x) || !std::isfinite(y)) return exact_grid();
     int of_x = 0, of_y = 0;
     std::frexp(x, &of_x);
     std::frexp(y, &of_y);
-    constexpr auto factors = global_index{factor_count<T>} * factor_count<T>;
-    return exact_grid(of_x + of_y, std::max<global_index>(terms, 1) * factors);
+    return exact_grid(of_x + of_y, std::max<global_index>(terms, 1));
   }
 
   coarse_rounding coarse() const { return {coarse_}; }

@@ -3,8 +3,7 @@
 /// Products and sums of reproducible meshes: sums over vertices have the same bits in every order, products
 /// with a weight one order per element, whatever the number of rows.
 ///
-/// All products are of exact_factors, so that every result is rounded once with and without fused
-/// multiply-add.
+/// All products are base::multiply_add, rounded once with the sum that they are added to.
 
 #include <algorithm>
 #include <array>
@@ -46,9 +45,7 @@ inline double row_loss(const T* logits, local_index n, local_index label, double
 /// sums[j] += the parts of x y[j], for j < n.
 template <class T, class Part>
 inline void add_products(T x, const T* y, local_index n, Part part, double* sums) {
-  for (const double f : base::exact_factors(x))
-    for (local_index j = 0; j < n; ++j)
-      for (const double g : base::exact_factors(y[j])) part.add(f * g, sums[j]);
+  for (local_index j = 0; j < n; ++j) part.template add_product<T>(double{x}, double{y[j]}, sums[j]);
 }
 
 /// f(begin, end) for rows that all strips of columns pass while they are in a cache.
@@ -63,12 +60,12 @@ inline void for_row_blocks(int threads, local_index rows, std::int64_t row_work,
 /// y(i, :) = drop(clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) +
 /// bias)).
 template <class T, class Terms>
-inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>& w, std::int64_t row_work,
+inline void multiply_rows(const device_queue<host>& q, const wide_weight<T>& w, std::int64_t row_work,
                           Terms terms, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
   with_instructions([&](auto i) {
     constexpr instruction_set set = decltype(i)::value;
     for_row_blocks(q.threads(), y.rows, row_work * y.cols, [&](local_index begin, local_index end) {
-      for_strips<set>(y.cols, [&](auto lanes, auto count, local_index first) {
+      for_strips<set>(0, y.cols, [&](auto lanes, auto count, local_index first) {
         run_with<set>(ordered_strip<T, lanes, count>(), &w, terms, e, y, first, begin, end);
       });
       if (e.drop.drops()) run_with<set>(elementwise_detail::dropped_rows<T>{e.drop, y}, begin, end);
@@ -138,9 +135,13 @@ inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local:
   with_instructions([&](auto i) {
     constexpr instruction_set set = decltype(i)::value;
     exact_detail::for_row_blocks(q.threads(), a.rows, work, [&](local_index begin, local_index end) {
-      exact_detail::for_strips<set>(x.cols, [&](auto lanes, auto count, local_index first) {
-        run_with<set>(exact_detail::exact_spmm_strip<T, lanes, count>(), a, x, part, beta != 0, y, first,
-                      begin, end);
+      exact_detail::for_strips<set>(0, x.cols, [&](auto lanes, auto count, local_index first) {
+        run_with<set>(
+            exact_detail::exact_spmm_strip<T, lanes, count>(), a, [=](auto e) { return a.values[e]; }, x,
+            part, exact_detail::strip_columns<lanes, count>{first, x.cols}, begin, end,
+            [=](local_index row, local_index j, double sum) {
+              y(row, j) = beta != 0 ? y(row, j) + sum : sum;
+            });
       });
     });
   });
@@ -195,7 +196,7 @@ inline void exact_inner(const device_queue<host>& q, matrix_view<const T> x, loc
              [&](local_index begin, local_index end) {
                for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
                const auto add = [&](auto rows, local_index k, local_index top, local_index next) {
-                 exact_detail::for_strips<set>(y.cols, [&](auto lanes, auto count, local_index first) {
+                 exact_detail::for_strips<set>(0, y.cols, [&](auto lanes, auto count, local_index first) {
                    run_with<set>(exact_detail::exact_inner_strip<T, lanes, count, rows>(), x, y, part, sums,
                                  k, first, top, next);
                  });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Vectors of exact terms (base/exact_grid.hpp): columns side by side in doubles, whose sums stay in
-/// registers. The bits do not depend on the set of instructions: every product is exact, and each column is
-/// summed alone.
+/// registers. The bits do not depend on the set of instructions: what a term adds is rounded alike in each,
+/// and each column is summed alone.
 
 #include <algorithm>
 #include <cmath>
@@ -18,38 +18,25 @@
 
 namespace partita::on_host::exact_detail {
 
-/// `Lanes` doubles, from as many T in memory, as factors whose products are exact.
+/// `Lanes` doubles, from as many T in memory.
 template <class T, int Lanes>
 struct exact_lanes {
-  static constexpr int factors = base::factor_count<T>;
   using vector = typename vector_of<double, 8 * Lanes>::type;
   using place = typename vector_of<double, 8 * Lanes>::place;
   using narrow = typename vector_of<T, Lanes* static_cast<int>(sizeof(T))>::place;
 
-  static void split(const T* from, vector (&to)[factors]) {
-    to[0] = __builtin_convertvector(reinterpret_cast<const narrow*>(from)->value, vector);
-    if constexpr (factors == 2) {
-      using bits = typename vector_of<std::uint64_t, 8 * Lanes>::type;
-      constexpr std::uint64_t low = (std::uint64_t{1} << 27) - 1;
-      const vector x = to[0];
-      const bits high = (__builtin_bit_cast(bits, x) + (low / 2 + 1)) & ~low;
-      to[0] = __builtin_bit_cast(vector, high);
-      to[1] = x - to[0];
-    }
+  static void load(const T* from, vector& to) {
+    to = __builtin_convertvector(reinterpret_cast<const narrow*>(from)->value, vector);
   }
 };
 template <class T>
 struct exact_lanes<T, 1> {
-  static constexpr int factors = base::factor_count<T>;
   using vector = double;
   struct place {
     double value;
   };
 
-  static void split(const T* from, vector (&to)[factors]) {
-    const auto split = base::exact_factors(*from);
-    for (std::size_t f = 0; f < factors; ++f) to[f] = split[f];
-  }
+  static void load(const T* from, vector& to) { to = double{*from}; }
 };
 
 /// Where `Count` vectors of a block of `cols` columns begin, from column `first` on: the last ends with the
@@ -71,13 +58,13 @@ struct strip_columns {
   }
 };
 
-/// f(lanes, count, first) for strips of vectors that cover `cols` columns, the numbers of lanes and of
-/// vectors as constants.
+/// f(lanes, count, first) for strips of vectors that cover the columns [first, cols) of a block, the numbers
+/// of lanes and of vectors as constants.
 template <instruction_set I, class F>
-inline void for_strips(local_index cols, const F& f) {
+inline void for_strips(local_index first, local_index cols, const F& f) {
   constexpr int lanes = register_bytes(I) / 8;
   using one = std::integral_constant<int, 1>;
-  for (local_index first = 0; first < cols;) {
+  while (first < cols) {
     if (cols < lanes) {
       f(one(), one(), first++);
     } else if (cols - first > 2 * lanes) {
@@ -90,37 +77,37 @@ inline void for_strips(local_index cols, const F& f) {
   }
 }
 
-/// Columns of rows [begin, end) of y = the sums of part(term) over the terms of a x, + y if `add`.
+/// store(i, j, the sum of part(term) over the terms value(e) x(col(e), j) of row i of a) for rows [begin,
+/// end) and the columns of a strip.
 template <class T, int Lanes, int Count>
 struct exact_spmm_strip {
   using lanes = exact_lanes<T, Lanes>;
 
-  template <class Part>
-  void operator()(const local::csr_view<T>& a, const matrix_view<const T>& x, const Part& given, bool add,
-                  const matrix_view<double>& y, local_index first, local_index begin, local_index end) const {
+  template <class Value, class Part, class Store>
+  void operator()(const local::csr_view<T>& a, const Value& given_value, const matrix_view<const T>& x,
+                  const Part& given_part, const strip_columns<Lanes, Count>& columns, local_index begin,
+                  local_index end, const Store& store) const {
     constexpr local_index ahead = 16;
-    const strip_columns<Lanes, Count> columns{first, x.cols};
-    const Part part = given;
+    const Value value = given_value;
+    const Part part = given_part;
     const local_index last = a.offsets[a.rows] - ahead;
     for (local_index i = begin; i < end; ++i) {
       typename lanes::vector sums[Count] = {};
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
         if (e < last) {
-          const T* const later = x.row_data(a.columns[e + ahead]) + first;
+          const T* const later = x.row_data(a.columns[e + ahead]) + columns.first;
           for (int line = 0; line < Lanes * Count; line += 64 / static_cast<int>(sizeof(T)))
             __builtin_prefetch(later + line);
         }
         const T* const row = x.row_data(a.columns[e]);
-        const auto factors = base::exact_factors(a.values[e]);
+        const auto factor = typename lanes::vector() + double{value(e)};
         for (int n = 0; n < Count; ++n) {
-          typename lanes::vector terms[lanes::factors];
-          lanes::split(row + columns.start(n), terms);
-          for (const double f : factors)
-            for (const auto& g : terms) part.add(f * g, sums[n]);
+          typename lanes::vector terms;
+          lanes::load(row + columns.start(n), terms);
+          part.template add_product<T>(factor, terms, sums[n]);
         }
       }
-      double* const to = y.row_data(i);
-      columns.for_sums(sums, [=](local_index j, double sum) { to[j] = add ? to[j] + sum : sum; });
+      columns.for_sums(sums, [&](local_index j, double sum) { store(i, j, sum); });
     }
   }
 };
@@ -140,12 +127,12 @@ struct exact_inner_strip {
     typename lanes::vector sums[Rows][Count] = {};
     for (local_index i = begin; i < end; ++i) {
       const T *const left = x.row_data(i) + k, *const right = y.row_data(i);
-      typename lanes::vector terms[Count][lanes::factors];
-      for (int n = 0; n < Count; ++n) lanes::split(right + columns.start(n), terms[n]);
-      for (int r = 0; r < Rows; ++r)
-        for (const double f : base::exact_factors(left[r]))
-          for (int n = 0; n < Count; ++n)
-            for (const auto& g : terms[n]) part.add(f * g, sums[r][n]);
+      typename lanes::vector terms[Count];
+      for (int n = 0; n < Count; ++n) lanes::load(right + columns.start(n), terms[n]);
+      for (int r = 0; r < Rows; ++r) {
+        const auto factor = typename lanes::vector() + double{left[r]};
+        for (int n = 0; n < Count; ++n) part.template add_product<T>(factor, terms[n], sums[r][n]);
+      }
     }
     for (int r = 0; r < Rows; ++r) {
       double* const row = to.row_data(k + r);
@@ -154,29 +141,19 @@ struct exact_inner_strip {
   }
 };
 
-/// A weight (k, n) as factors, row by row: for each row its n first factors, then its n second ones.
+/// A weight (k, n), or the transpose of one, row by row in double.
 template <class T>
-class factored_weight {
+class wide_weight {
  public:
-  static constexpr std::ptrdiff_t factors = base::factor_count<T>;
-
-  factored_weight(matrix_view<const T> w, bool transposed)
+  wide_weight(matrix_view<const T> w, bool transposed)
       : cols_(transposed ? w.rows : w.cols),
-        values_(static_cast<std::size_t>(w.rows) * static_cast<std::size_t>(w.cols) * factors) {
+        values_(static_cast<std::size_t>(w.rows) * static_cast<std::size_t>(w.cols)) {
     for (local_index i = 0; i < w.rows; ++i)
-      for (local_index j = 0; j < w.cols; ++j) {
-        const auto split = base::exact_factors(w(i, j));
-        for (std::ptrdiff_t f = 0; f < factors; ++f)
-          values_[static_cast<std::size_t>(transposed ? (j * factors + f) * cols_ + i
-                                                      : (i * factors + f) * cols_ + j)] =
-              split[static_cast<std::size_t>(f)];
-      }
+      for (local_index j = 0; j < w.cols; ++j)
+        values_[static_cast<std::size_t>(transposed ? j * cols_ + i : i * cols_ + j)] = double{w(i, j)};
   }
 
-  const double* row(local_index k, std::ptrdiff_t factor) const {
-    return values_.data() + (k * factors + factor) * cols_;
-  }
-  local_index cols() const { return static_cast<local_index>(cols_); }
+  const double* row(local_index k) const { return values_.data() + k * cols_; }
 
  private:
   std::ptrdiff_t cols_;
@@ -217,7 +194,7 @@ struct ordered_strip {
   using lanes = exact_lanes<double, Lanes>;
 
   template <class Terms>
-  void operator()(const factored_weight<T>* w, const Terms& given, const local::spmm_epilogue<T>& e,
+  void operator()(const wide_weight<T>* w, const Terms& given, const local::spmm_epilogue<T>& e,
                   const matrix_view<T>& y, local_index first, local_index begin, local_index end) const {
     constexpr int together = std::min(Terms::most_rows, 8 / Count);
     const Terms terms = given;
@@ -229,19 +206,17 @@ struct ordered_strip {
 
  private:
   template <int Rows, class Terms>
-  static void rows(const factored_weight<T>& w, const Terms& terms, const local::spmm_epilogue<T>& e,
+  static void rows(const wide_weight<T>& w, const Terms& terms, const local::spmm_epilogue<T>& e,
                    const matrix_view<T>& y, local_index first, local_index i) {
     const strip_columns<Lanes, Count> columns{first, y.cols};
     typename lanes::vector sums[Rows][Count] = {};
     terms.template of_rows<Rows>(i, [&](local_index k, const T(&x)[Rows]) {
-      for (int r = 0; r < Rows; ++r)
-        for (const double f : base::exact_factors(x[r]))
-          for (std::ptrdiff_t g = 0; g < factored_weight<T>::factors; ++g) {
-            const double* const from = w.row(k, g);
-            for (int n = 0; n < Count; ++n)
-              sums[r][n] +=
-                  f * reinterpret_cast<const typename lanes::place*>(from + columns.start(n))->value;
-          }
+      typename lanes::vector of_weight[Count];
+      for (int n = 0; n < Count; ++n) lanes::load(w.row(k) + columns.start(n), of_weight[n]);
+      for (int r = 0; r < Rows; ++r) {
+        const auto factor = typename lanes::vector() + double{x[r]};
+        for (int n = 0; n < Count; ++n) base::multiply_add<T>(factor, of_weight[n], sums[r][n]);
+      }
     });
     for (int r = 0; r < Rows; ++r) {
       T* const to = y.row_data(i + r);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products and sums of edge values on reproducible meshes: one order per element, that of the entries of a
-/// row, in double, and products of exact_factors only, as in exact.hpp.
+/// row, in double, and products that are rounded with their sums only, as in exact.hpp.
 
 #include <algorithm>
 #include <array>
@@ -19,33 +19,50 @@ namespace partita::on_host {
 namespace ordered_detail {
 
 struct whole_term {
-  constexpr void add(double t, double& sum) const { sum += t; }
+  template <class T, class Sum>
+  void add_product(const Sum& x, const Sum& y, Sum& sum) const {
+    base::multiply_add<T>(x, y, sum);
+  }
 };
 
-/// y(i, :) = the products of row i.
-template <class T>
-inline void multiply_row(const local::csr_view<T>& a, const local::head_slice& s, const T* values,
-                         matrix_view<const T> x, local_index i, matrix_view<T> y) {
-  constexpr local_index strip = 32;
-  for_heads(s, 0, y.cols, [&](local_index begin, local_index end, local_index h) {
-    for (local_index first = begin; first < end; first += strip) {
-      const local_index width = std::min(strip, end - first);
-      std::array<double, strip> sums{};
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        exact_detail::add_products(edge_values(values, e, s.heads)[h], x.row_data(a.columns[e]) + first,
-                                   width, whole_term{}, sums.data());
-      for (local_index j = 0; j < width; ++j)
-        y(i, first + j) = static_cast<T>(sums[static_cast<std::size_t>(j)]);
-    }
-  });
-}
+/// Rows [begin, end) of y = the products with the values of each head.
+template <class T, instruction_set I>
+struct edge_rows {
+  void operator()(const local::csr_view<T>& a, const local::head_slice& s, const T* values,
+                  const matrix_view<const T>& x, const matrix_view<T>& y, local_index begin,
+                  local_index end) const {
+    const local_index heads = s.heads;
+    for (local_index i = begin; i < end; ++i)
+      for_heads(s, 0, y.cols, [&](local_index from, local_index to, local_index h) {
+        exact_detail::for_strips<I>(from, to, [&](auto lanes, auto count, local_index first) {
+          exact_detail::exact_spmm_strip<T, lanes, count>()(
+              a, [=](local_index e) { return edge_values(values, e, heads)[h]; }, x, whole_term{},
+              exact_detail::strip_columns<lanes, count>{first, to}, i, i + 1,
+              [&](local_index row, local_index j, double sum) { y(row, j) = static_cast<T>(sum); });
+        });
+      });
+  }
+};
 
-/// total += x y.
-template <class T>
-inline void add_product(T x, T y, double& total) {
-  for (const double f : base::exact_factors(x))
-    for (const double g : base::exact_factors(y)) total += f * g;
-}
+/// values[e, h] = beta values[e, h] + the products of row i of y with the rows of x of `Count` entries, from
+/// e on: sums side by side, which need not wait for each other.
+template <class T, int Count>
+struct entry_dots {
+  void operator()(const local::csr_view<T>& a, const local::head_slice& s, const T* left,
+                  const matrix_view<const T>& x, T beta, T* values, local_index e) const {
+    const T* right[Count];
+    for (int n = 0; n < Count; ++n) right[n] = x.row_data(a.columns[e + n]);
+    for_heads(s, 0, x.cols, [&](local_index begin, local_index end, local_index h) {
+      double totals[Count];
+      for (int n = 0; n < Count; ++n)
+        totals[n] = beta == 0 ? 0 : double{edge_values(values, e + n, s.heads)[h]};
+      for (local_index j = begin; j < end; ++j)
+        for (int n = 0; n < Count; ++n)
+          base::multiply_add<T>(double{left[j]}, double{right[n][j]}, totals[n]);
+      for (int n = 0; n < Count; ++n) edge_values(values, e + n, s.heads)[h] = static_cast<T>(totals[n]);
+    });
+  }
+};
 
 }  // namespace ordered_detail
 
@@ -55,12 +72,11 @@ template <class T>
 inline void ordered_edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                                   const local::scalar<T>* values, local::input_view<T> x, matrix_view<T> y) {
   local::require_edges("ordered_edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
-  const auto multiply = [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) ordered_detail::multiply_row<T>(a, s, values, x, i, y);
-  };
-  with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, 4 * std::int64_t{y.cols},
-                   [&](local_index begin, local_index end) { run_with<instructions>(multiply, begin, end); });
+  with_instructions([&](auto i) {
+    constexpr instruction_set set = decltype(i)::value;
+    run_entry_rows(q.threads(), a, 4 * std::int64_t{y.cols}, [&](local_index begin, local_index end) {
+      run_with<set>(ordered_detail::edge_rows<T, set>(), a, s, values, x, y, begin, end);
+    });
   });
 }
 
@@ -71,16 +87,14 @@ inline void ordered_edge_apply_multiply(const device_queue<host>& q, local::inpu
                                         local::head_slice s, F f, local::scalar<T>* values,
                                         local::input_view<T> x, matrix_view<T> y) {
   local::require_edges("ordered_edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
-  const auto multiply = [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) ordered_detail::multiply_row<T>(a, s, values, x, i, y);
-  };
   with_instructions([&](auto instructions) {
+    constexpr instruction_set set = decltype(instructions)::value;
     run_entry_rows(q.threads(), a, 4 * std::int64_t{y.cols}, [&](local_index begin, local_index end) {
       const F value = f;  // compiled for no particular instructions, which might contract its sums
       for (local_index i = begin; i < end; ++i) {
         for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
           for (local_index h = 0; h < s.heads; ++h) edge_values(values, e, s.heads)[h] = value(i, e, h);
-        run_with<instructions>(multiply, i, i + 1);
+        run_with<set>(ordered_detail::edge_rows<T, set>(), a, s, values, x, y, i, i + 1);
       }
     });
   });
@@ -93,18 +107,19 @@ inline void ordered_edge_dot(const device_queue<host>& q, local::input_csr<T> a,
                              local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta,
                              T* values) {
   local::require_edges("ordered_edge_dot", a, s, local::shape_of(x), local::shape_of(y));
-  run_entry_rows(q.threads(), a, 4 * std::int64_t{x.cols}, [=](local_index first, local_index last) {
-    for (local_index i = first; i < last; ++i)
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-        const T* const left = y.row_data(i);
-        const T* const right = x.row_data(a.columns[e]);
-        for_heads(s, 0, x.cols, [&](local_index begin, local_index end, local_index h) {
-          T& value = edge_values(values, e, s.heads)[h];
-          double total = beta == 0 ? 0 : double{value};
-          for (local_index j = begin; j < end; ++j) ordered_detail::add_product(left[j], right[j], total);
-          value = static_cast<T>(total);
-        });
-      }
+  constexpr int together = 4;
+  const auto dots = [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) {
+      local_index e = a.offsets[i];
+      for (; e + together <= a.offsets[i + 1]; e += together)
+        ordered_detail::entry_dots<T, together>()(a, s, y.row_data(i), x, beta, values, e);
+      for (; e < a.offsets[i + 1]; ++e)
+        ordered_detail::entry_dots<T, 1>()(a, s, y.row_data(i), x, beta, values, e);
+    }
+  };
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, 4 * std::int64_t{x.cols},
+                   [&](local_index begin, local_index end) { run_with<instructions>(dots, begin, end); });
   });
 }
 
@@ -119,7 +134,8 @@ inline void ordered_row_dot(const device_queue<host>& q, local::input_csr<T> a, 
       for (local_index h = 0; h < heads; ++h) {
         double total = 0;
         for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-          ordered_detail::add_product(edge_values(u, e, heads)[h], edge_values(v, e, heads)[h], total);
+          base::multiply_add<T>(double{edge_values(u, e, heads)[h]}, double{edge_values(v, e, heads)[h]},
+                                total);
         out(i, h) = static_cast<T>(total);
       }
   });
