@@ -63,6 +63,10 @@ partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_tr
 partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/rehearsal train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES ${compiled}
                   THREADS train/trainer train/link_trainer train/far_memory)
 partita_add_tests(saved_training_tests TESTS train/finite train/state_dict train/training train/checkpoint train/model_file OPTIMIZED LIBRARIES ${compiled} BACKENDS json)
+partita_add_tests(no_memory_tests TESTS comm/no_memory memory/no_memory train/refused_memory OPTIMIZED LIBRARIES ${compiled} BACKENDS json)
+if(TARGET no_memory_tests)
+  target_sources(no_memory_tests PRIVATE support/failing_memory.cpp)
+endif()
 partita_add_tests(reproducible_tests TESTS train/reproducible train/reproducible_batches OPTIMIZED LIBRARIES ${compiled})
 partita_add_test(train/edge_models OPTIMIZED LIBRARIES ${compiled} golden_cases)
 partita_add_test(train/models OPTIMIZED LIBRARIES ${compiled} golden_cases NEEDS_GOLDEN)
