@@ -160,9 +160,20 @@ if(TARGET convert AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCE
   target_compile_features(failing_calls PRIVATE cxx_std_20)
   target_compile_options(failing_calls PRIVATE -Wno-format-truncation)
   target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
-  partita_add_script_test(faults TIMEOUT 300 COMMAND
-    python3 -B ${PROJECT_SOURCE_DIR}/scripts/faults $<TARGET_FILE:failing_calls> $<TARGET_FILE_DIR:convert> --every 2
+  set(sweep python3 -B ${PROJECT_SOURCE_DIR}/scripts/faults $<TARGET_FILE:failing_calls> $<TARGET_FILE_DIR:convert>)
+  partita_add_script_test(faults TIMEOUT 300 COMMAND ${sweep} --every 2
     --case "convert to a folder" --case "convert to .npz" --case "convert to .part")
+  if(TARGET train AND TARGET predict)
+    partita_add_script_test(faults_of_ranks TIMEOUT 300 COMMAND ${sweep} --every 97
+      --case train --case "train, far" --case "train, batches" --case predict)
+  endif()
+  if(TARGET train AND TARGET partita::mpi)
+    add_library(failing_messages SHARED programs/failing_messages.cpp)
+    target_compile_features(failing_messages PRIVATE cxx_std_20)
+    target_link_libraries(failing_messages PRIVATE MPI::MPI_CXX)
+    partita_add_script_test(faults_of_messages LABELS mpi TIMEOUT 300 COMMAND ${sweep} --every 97 --messages $<TARGET_FILE:failing_messages>
+      --case "train, MPI" --case "train, native MPI")
+  endif()
 endif()
 set(python_with_scipy)
 foreach(python python3 /usr/bin/python3)

@@ -126,11 +126,16 @@ int train_on(const partita::communicator& ranks, const preparation& from, comman
   return code;
 }
 
-/// Makes the folder of checkpoints, and returns a file in it that nobody has, to see if one can be written.
-std::string writable_test_in(const std::string& folder) {
+/// Makes a folder that an option names, where it is not there.
+void make_folder(const std::string& folder) {
   std::error_code status;
   std::filesystem::create_directories(folder, status);
   if (status) throw partita::error("cannot make " + folder + ": " + status.message());
+}
+
+/// A file in the folder of checkpoints that nobody has, to see if one can be written.
+std::string writable_test_in(const std::string& folder) {
+  make_folder(folder);
   return (std::filesystem::path(folder) / ".partita-unfinished-test").string();
 }
 
@@ -151,7 +156,10 @@ int main(int argc, char** argv) {
     for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings})
       require_writable(path);
     if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
-    if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
+    if (!c.far.empty() && c.device == "cpu") {
+      make_folder(c.far);
+      c.far_store = std::make_shared<partita::mapped_store>(c.far);
+    }
     return run_ranks(how, argc, argv, [&](int ranks, const partita::communicator& world) -> rank_body {
       io::end_when_files_change("train");
       const auto begin = std::chrono::steady_clock::now();

@@ -8,33 +8,15 @@
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"
+#include "support/gate.hpp"
 #include "support/ranks.hpp"
 
 namespace test_comm_timeout {
 
-using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
+using partita::communication_error, partita::communicator, partita::request, test_support::expect_error,
+    test_support::gate;
 
 constexpr std::chrono::milliseconds limit{200};
-
-/// A gate that opens after so many calls of pass().
-class gate {
- public:
-  explicit gate(int passes) : left_(passes) {}
-  void pass() {
-    const std::lock_guard lock(mutex_);
-    --left_;
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return left_ <= 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int left_;
-};
 
 /// What a run throws.
 std::string error_of(int ranks, const partita::threads::options& o,
@@ -79,16 +61,6 @@ void check_late(const std::string& what, const std::string& waiting, const std::
                           here + group);
 }
 
-/// act(), and opens the gate a little where that fails.
-void passing(gate& failed, auto act) {
-  try {
-    act();
-  } catch (const std::exception&) {
-    failed.pass();
-    throw;
-  }
-}
-
 TEST_CASE("times and ranks in words") {
   using namespace std::chrono_literals;
   CHECK(partita::comm::detail::text_of(200ms) == "200 ms");
@@ -127,7 +99,7 @@ TEST_CASE("a rank that has started an operation but does not wait for it is name
     std::vector<double> a(1 << 17);
     request r = c.start_all_reduce(std::span(a));
     if (c.rank() == 1) failed.wait();
-    passing(failed, [&] { r.wait(); });
+    failed.pass_if_fails([&] { r.wait(); });
   });
   check_late(what, "rank [02]", "rank 1", "all_reduce of f64");
 }
@@ -139,7 +111,7 @@ TEST_CASE("ranks of a group are named as in the world, and what absent ones wait
     const communicator column = c.split(c.rank() % 2, 0, "col");
     std::vector<double> a(4);
     if (c.rank() == 3) failed.wait();
-    passing(failed, [&] {
+    failed.pass_if_fails([&] {
       column.all_reduce(std::span(a));
       c.all_reduce(std::span(a));
     });
@@ -158,7 +130,7 @@ TEST_CASE("groups of a mesh are named by their axes") {
     const communicator& row = m.along(partita::axis::row);
     std::vector<double> a(4);
     if (c.rank() == 1) failed.wait();
-    passing(failed, [&] {
+    failed.pass_if_fails([&] {
       row.all_reduce(std::span(a));
       c.all_reduce(std::span(a));
     });

@@ -3,17 +3,16 @@
 // What three thread ranks do and how that may end, for the explorer of interleaving.hpp.
 
 #include <array>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <sys/mman.h>
 
 #include "partita/comm/threads.hpp"
+#include "support/gate.hpp"
 
 namespace test_support::interleaved {
 
 using namespace std::chrono_literals;
-using partita::communicator, partita::global_index, partita::request;
+using partita::communicator, partita::global_index, partita::request, test_support::gate;
 
 constexpr int ranks = 3;
 constexpr std::chrono::milliseconds limit = 1s;
@@ -59,34 +58,6 @@ inline std::string compare(const lent& result, auto expected) {
     if (result[i] != expected(i)) return "wrong";
   return "right";
 }
-
-/// Opens after so many calls of pass().
-class gate {
- public:
-  explicit gate(int passes) : left_(passes) {}
-  void pass() {
-    const std::lock_guard lock(mutex_);
-    --left_;
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return left_ <= 0; });
-  }
-  void pass_if_fails(auto act) {
-    try {
-      act();
-    } catch (const std::exception&) {
-      pass();
-      throw;
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int left_;
-};
 
 /// What a rank does, and returns as text. The gate is that of its schedule; two passes open it.
 using rank_function = std::function<std::string(const communicator&, gate&)>;

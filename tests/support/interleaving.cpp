@@ -4,14 +4,18 @@
 #include "support/interleaving.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <cxxabi.h>
+#include <functional>
 #include <memory>
 #include <new>
 #include <pthread.h>
+#include <string>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>

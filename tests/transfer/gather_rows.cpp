@@ -263,6 +263,57 @@ TEST_CASE("gather_rows: steady use allocates nothing, and growth rarely does") {
   });
 }
 
+/// A table that has the rows of X that it is asked for, the last one first, with all signs changed; or, as
+/// one that has no room, none.
+struct negated_rows : memory::near_rows {
+  negated_rows(const host_dense<>& matrix, bool room) : x(matrix), has_room(room) {}
+
+  local_index places() const override { return has_room ? x.local().rows : 0; }
+  bool chooses() const override { return false; }
+  void begin() override {}
+  void foresee(std::span<const global_index>) override {}
+  void end_batch() override {}
+  std::span<const local_index> assign(std::span<const local_index> rows) override {
+    found.clear(), values.clear();
+    if (!has_room) return found;
+    for (std::size_t k = rows.size(); k-- > 0;)
+      for (local_index j = 0; j < x.local().cols; ++j) values.push_back(-x.local()(rows[k], j));
+    for (std::size_t k = rows.size(); k-- > 0;) found.push_back(static_cast<local_index>(k));
+    return found;
+  }
+  void finish() override {}
+  const std::byte* data() const override { return reinterpret_cast<const std::byte*>(values.data()); }
+
+  const host_dense<>& x;
+  bool has_room;
+  std::vector<double> values;
+  std::vector<local_index> found;
+};
+
+TEST_CASE("gather_rows: own rows are read in a table that has them, until the next lists") {
+  on_mesh({2, 1, 1}, [](const host_mesh& m) {
+    const auto x = generate<double>(m, vertex_rows, {13, 5}, field(1));
+    gather_rows_plan<double, host> plan(x);
+    const id_list ids{12, 0, 5, 12, 7};
+    row_block y(alone(m), {std::ssize(ids), 5});
+    const auto gathered_from_table = [&](std::optional<bool> table_has_room) {
+      negated_rows table(x, table_has_room.value_or(false));
+      plan.assign(ids);
+      if (table_has_room) plan.read_own(table);
+      plan(x, y);
+      const bool reads_table = table.has_room;
+      CHECK(mismatches(y, [&](global_index i, global_index j) {
+              const global_index id = ids[static_cast<std::size_t>(i)];
+              return element(id, j, 1) * (reads_table && x.row_range().contains(id) ? -1 : 1);
+            }) == 0);
+    };
+    gathered_from_table(true);
+    gathered_from_table({});
+    gathered_from_table(false);
+    gathered_from_table(true);
+  });
+}
+
 TEST_CASE("gather_rows: what it refuses") {
   const auto with_id = [](global_index id) {
     on_mesh({2, 2, 1}, [&](const host_mesh& m) {

@@ -107,14 +107,24 @@ class emulated_transport final : public comm::transport {
   int size() const override { return inner_->size(); }
 
   std::uint64_t start(const comm::collective& op) override {
-    flight f{.started = clock_->now(), .travels = !clock_->rehearses || is_control(op)};
-    if (f.travels) f.token = inner_->start(op);
-    f.of_ranks = std::make_unique<times>(size());
-    f.of_ranks->mine = f.started;
-    f.times_token = beside_->start(time_message(op, *f.of_ranks));
-    clock_->resume();
     const std::uint64_t token = next_++;
-    flights_.emplace(token, std::move(f));
+    flight& f = flights_[token];
+    f.started = clock_->now();
+    bool travels = false;
+    try {
+      f.of_ranks = std::make_unique<times>(size());
+      f.of_ranks->mine = f.started;
+      lost_.reserve(lost_.size() + flights_.size());
+      f.travels = !clock_->rehearses || is_control(op);
+      if (f.travels) f.token = inner_->start(op);
+      travels = f.travels;
+      f.times_token = beside_->start(time_message(op, *f.of_ranks));
+    } catch (...) {
+      if (travels) inner_->abandon(op, f.token);
+      flights_.erase(token);
+      throw;
+    }
+    clock_->resume();
     return token;
   }
   void finish(const comm::collective& op, std::uint64_t token) override {
@@ -175,8 +185,8 @@ class emulated_transport final : public comm::transport {
     std::vector<double> all;
   };
   struct flight {
-    double started;
-    bool travels;
+    double started = 0;
+    bool travels = false;
     std::uint64_t token = 0, times_token = 0;
     std::unique_ptr<times> of_ranks = nullptr;
   };

@@ -116,6 +116,17 @@ class ledger {
   void keep_events(std::size_t most) { most_events_ = most; }
   bool keeps_events() const { return events_.size() < most_events_; }
   void keep(comm::event e) {
+    if (!keeps_events()) return;
+    make_room(open_spans_ + 1);
+    events_.push_back(std::move(e));
+  }
+  /// Makes room for the event of a span, which ends where nothing may be thrown.
+  void begin_span() {
+    make_room(open_spans_ + 1);
+    ++open_spans_;
+  }
+  void end_span(comm::event e) noexcept {
+    --open_spans_;
     if (keeps_events()) events_.push_back(std::move(e));
   }
   const std::vector<comm::event>& events() const { return events_; }
@@ -134,12 +145,13 @@ class ledger {
   /// Sets the phase under which subsequent operations are recorded.
   void set_phase(std::string_view phase) { phase_ = phase; }
   const std::string& phase() const { return phase_; }
+  void swap_phase(std::string& other) noexcept { phase_.swap(other); }
 
   const std::vector<comm::ledger_entry>& entries() const { return entries_; }
   /// Removes the entries and the times of phases.
   void clear() {
     entries_.clear();
-    times_.clear();
+    for (phase_time& t : times_) t.seconds = 0;  // a phase that lasts needs its own at its end
   }
 
   /// The time spent in phase_scopes of this name, the communication included.
@@ -148,13 +160,14 @@ class ledger {
       if (t.phase == phase) return t.seconds;
     return 0;
   }
-  void add_seconds(const std::string& phase, double seconds) {
+  /// Without memory where time was added to the phase before.
+  void add_seconds(std::string_view phase, double seconds) {
     for (phase_time& t : times_)
       if (t.phase == phase) {
         t.seconds += seconds;
         return;
       }
-    times_.push_back({phase, seconds});
+    times_.push_back({std::string(phase), seconds});
   }
 
   /// The observer of how many entries this rank has sent while a matrix is distributed; none by default.
@@ -179,10 +192,15 @@ class ledger {
     double seconds;
   };
 
+  void make_room(std::size_t events) {
+    if (events_.capacity() - events_.size() < events)
+      events_.reserve(std::max(2 * events_.capacity(), events_.size() + events));
+  }
+
   std::vector<comm::ledger_entry> entries_;
   std::vector<phase_time> times_;
   std::vector<comm::event> events_;
-  std::size_t most_events_ = 0;
+  std::size_t most_events_ = 0, open_spans_ = 0;
   std::string phase_ = "setup";
   std::function<double()> clock_;
   comm::progress observer_;
@@ -193,18 +211,27 @@ namespace comm {
 /// Keeps the time of its scope as an event, where the ledger keeps events.
 class span {
  public:
-  span(ledger& l, std::string_view name) : ledger_(l), name_(name) {}
+  span(ledger& l, std::string_view name) : ledger_(l), name_(name), is_kept_(l.keeps_events()) {
+    if (!is_kept_) return;
+    event_.name = name;
+    l.begin_span();
+  }
   span(const span&) = delete;
   span& operator=(const span&) = delete;
   ~span() {
-    if (ledger_.keeps_events())
-      ledger_.keep({std::string(name_), {}, {}, begin_, begin_, ledger_.seconds(), 0});
+    if (!is_kept_) return;
+    event_.begin = event_.wait = begin_;
+    event_.end = ledger_.seconds();
+    ledger_.end_span(std::move(event_));
   }
+  std::string_view name() const { return name_; }
   double begin() const { return begin_; }
 
  private:
   ledger& ledger_;
   std::string_view name_;
+  bool is_kept_;
+  event event_;
   double begin_ = ledger_.seconds();
 };
 
@@ -212,19 +239,20 @@ class span {
 /// The scope is a span of that name, which must outlive it.
 class phase_scope {
  public:
-  phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()), span_(l, phase) {
-    l.set_phase(phase);
+  phase_scope(ledger& l, std::string_view phase) : ledger_(l), other_(phase), span_(l, phase) {
+    l.add_seconds(phase, 0);
+    l.swap_phase(other_);
   }
   phase_scope(const phase_scope&) = delete;
   phase_scope& operator=(const phase_scope&) = delete;
   ~phase_scope() {
-    ledger_.add_seconds(ledger_.phase(), ledger_.seconds() - span_.begin());
-    ledger_.set_phase(before_);
+    ledger_.add_seconds(span_.name(), ledger_.seconds() - span_.begin());
+    ledger_.swap_phase(other_);
   }
 
  private:
   ledger& ledger_;
-  std::string before_;
+  std::string other_;  ///< the phase within, then the one before
   span span_;
 };
 

@@ -39,6 +39,13 @@ inline void check(int code, const comm::collective& op) {
     base::throw_error<communication_error>(
         {describe(op), " failed: MPI answers error class ", error_class(code)});
 }
+/// The same of a message from or to a rank.
+inline void check(int code, const comm::collective& op, bool incoming, int rank) {
+  if (code != MPI_SUCCESS)
+    base::throw_error<communication_error>({describe(op), " failed: MPI answers error class ",
+                                            error_class(code), " to a message ", incoming ? "from" : "to",
+                                            " rank ", rank});
+}
 
 /// Whether this MPI accepts device pointers; false if it does not tell.
 inline bool cuda_aware() {

@@ -114,13 +114,14 @@ class exchange final : public in_flight {
   void receive(int from, void* to, global_index count) {
     if (count == 0) return;
     message& m = messages_.emplace_back(message{MPI_REQUEST_NULL, from, count, true});
-    check(MPI_Irecv(to, fit(count, op_), datatype(op_.type), from, tag_, at_.comm, &m.request), op_);
+    check(MPI_Irecv(to, fit(count, op_), datatype(op_.type), from, tag_, at_.comm, &m.request), op_, true,
+          at_.name(from));
   }
   void send(int to, const void* base, global_index offset, global_index count) {
     if (count == 0) return;
     message& m = messages_.emplace_back(message{MPI_REQUEST_NULL, to, count, false});
     check(MPI_Isend(at(base, offset), fit(count, op_), datatype(op_.type), to, tag_, at_.comm, &m.request),
-          op_);
+          op_, false, at_.name(to));
   }
 
   /// Whether message `i` is complete.
@@ -130,7 +131,7 @@ class exchange final : public in_flight {
     MPI_Status status;
     const int code = MPI_Test(&m.request, &complete, &status);
     if (m.incoming && is_truncation(code)) disagree(m, "more");
-    check(code, op_);
+    check(code, op_, m.incoming, at_.name(m.peer));
     if (complete == 0) return false;
     if (m.incoming) {
       int arrived = 0;

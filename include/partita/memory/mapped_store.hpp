@@ -51,8 +51,14 @@ class mapped_store : public far_store {
       ::close(file_);
       throw device_error("a far store needs a GiB of address space");
     }
-    free_.emplace(0, space_);
-    trimmer_ = std::thread([this] { trim(); });
+    try {
+      free_.emplace(0, space_);
+      trimmer_ = std::thread([this] { trim(); });
+    } catch (...) {
+      ::munmap(begin_, space_);
+      ::close(file_);
+      throw;
+    }
   }
   mapped_store(const mapped_store&) = delete;
   mapped_store& operator=(const mapped_store&) = delete;
@@ -74,7 +80,7 @@ class mapped_store : public far_store {
     const int code = reserve(at, size);
     if (code != 0) {
       punch(at, size);
-      give(at, size);
+      give(at);
       refuse(bytes, code);
     }
     void* const memory =
@@ -82,7 +88,7 @@ class mapped_store : public far_store {
     if (memory == MAP_FAILED) {
       const int why = errno;
       punch(at, size);
-      give(at, size);
+      give(at);
       refuse(bytes, why);
     }
     end_ = std::max(end_, at + size);
@@ -95,7 +101,7 @@ class mapped_store : public far_store {
     const std::lock_guard lock(mutex_);
     ::mmap(memory, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     punch(at, size);
-    give(at, size);
+    give(at);
     used_ -= size;
   }
   bool contains(const void* address) const override {
@@ -166,24 +172,33 @@ class mapped_store : public far_store {
     for (auto r = free_.begin(); r != free_.end(); ++r) {
       const auto [at, room] = *r;
       if (room < size) continue;
-      free_.erase(r);
-      if (room > size) free_.emplace(at + size, room - size);
+      if (room > size) taken_.emplace(at, size);  // first, since there may be no memory for it
+      auto range = free_.extract(r);
+      if (room == size) {
+        taken_.insert(std::move(range));
+        return at;
+      }
+      range.key() = at + size;
+      range.mapped() = room - size;
+      free_.insert(std::move(range));
       return at;
     }
     refuse(size, ENOMEM);
   }
-  void give(std::size_t at, std::size_t size) {
+  /// A range that was taken, whose node serves again.
+  void give(std::size_t at) noexcept {
+    auto range = taken_.extract(at);
     auto next = free_.lower_bound(at);
-    if (next != free_.end() && at + size == next->first) {
-      size += next->second;
+    if (next != free_.end() && at + range.mapped() == next->first) {
+      range.mapped() += next->second;
       next = free_.erase(next);
     }
     if (next != free_.begin())
       if (const auto before = std::prev(next); before->first + before->second == at) {
-        before->second += size;
+        before->second += range.mapped();
         return;
       }
-    free_.emplace(at, size);
+    free_.insert(std::move(range));
   }
   /// Reserves blocks of the disk, where its file system can. More than are free are not asked for: fallocate
   /// takes what there is before it fails, and so would fill the disk for all others for a while; to write
@@ -238,7 +253,7 @@ class mapped_store : public far_store {
   std::size_t space_ = 0;
   std::byte* begin_ = nullptr;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  ///< offset and size of the free ranges
+  std::map<std::size_t, std::size_t> free_, taken_;  ///< offsets and sizes of the ranges
   std::size_t end_ = 0, used_ = 0, most_used_ = 0;
   bool ends_ = false;
   std::condition_variable wake_;

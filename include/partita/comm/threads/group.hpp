@@ -51,7 +51,13 @@ class thread_group : public rendezvous {
     me->begin(me->events(sequence));
     mine = {op, me};
     const bool complete = ++s.arrived == size();
-    if (complete && is_small(s)) do_for_all(s, *me);
+    try {
+      if (complete && is_small(s)) do_for_all(s, *me);
+    } catch (...) {  // no peer may read what is freed as this rank leaves
+      mine = {};
+      --s.arrived;
+      throw;
+    }
     held.unlock();  // so that woken ranks do not contend for the lock
     if (op.kind == operation::broadcast ? op.peer == rank : complete) changed.notify_all();
     return sequence;

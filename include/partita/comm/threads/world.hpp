@@ -41,7 +41,9 @@ class thread_world {
 
   void enlist(const std::shared_ptr<wakeable>& group) {
     const std::lock_guard lock(mutex_);
-    groups_.push_back(group);
+    group_list more = *groups_;
+    more.push_back(group);
+    groups_ = std::make_shared<const group_list>(std::move(more));
   }
 
   /// Marks the run as failed. The first exception and its message are kept.
@@ -101,20 +103,23 @@ class thread_world {
   }
 
  private:
+  using group_list = std::vector<std::weak_ptr<wakeable>>;
+
+  /// Without memory: there may be none where a rank fails.
   void wake() {
-    std::vector<std::shared_ptr<wakeable>> groups;
+    std::shared_ptr<const group_list> groups;
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& g : groups_)
-        if (auto alive = g.lock()) groups.push_back(std::move(alive));
+      groups = groups_;
     }
-    for (const auto& g : groups) g->wake();
+    for (const std::weak_ptr<wakeable>& g : *groups)
+      if (const auto alive = g.lock()) alive->wake();
   }
 
   std::optional<std::chrono::milliseconds> time_limit_;
   mutable std::mutex mutex_;
   std::condition_variable one_left_;
-  std::vector<std::weak_ptr<wakeable>> groups_;
+  std::shared_ptr<const group_list> groups_ = std::make_shared<const group_list>();
   std::vector<std::atomic<bool>> ended_;
   std::vector<char> left_;
   std::vector<std::string> waits_;
