@@ -37,8 +37,9 @@ ending trained(const io::dataset& d, const nn::training_options& o, const fs::pa
   std::array<std::shared_ptr<memory::memory_meter>, ranks> meters;
   try {
     on_threads(ranks, [&](const communicator& world) {
-      const mesh<host> m(world, {ranks, 1, 1});
-      const auto meter = meters[static_cast<std::size_t>(world.rank())] = m.queue().meter();
+      const device_queue<host> queue;
+      const auto meter = meters[static_cast<std::size_t>(world.rank())] = queue.meter();
+      const mesh<host> m(world, {ranks, 1, 1}, queue);
       std::optional<failing_meter> failing;
       if (world.rank() == refused.rank) failing.emplace(*meter, refused.number);
       const nn::continuation<float> how =
