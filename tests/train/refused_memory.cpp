@@ -37,13 +37,14 @@ ending trained(const io::dataset& d, const nn::training_options& o, const fs::pa
   std::array<std::shared_ptr<memory::memory_meter>, ranks> meters;
   try {
     on_threads(ranks, [&](const communicator& world) {
-      const mesh<host> m(world, {ranks, 1, 1});
-      const auto meter = meters[static_cast<std::size_t>(world.rank())] = m.queue().meter();
+      const device_queue<host> queue;
+      const auto meter = meters[static_cast<std::size_t>(world.rank())] = queue.meter();
+      const mesh<host> m(world, {ranks, 1, 1}, queue);
       std::optional<failing_meter> failing;
       if (world.rank() == refused.rank) failing.emplace(*meter, refused.number);
-      const nn::continuation<double> how = nn::checkpoints_in<double>(
-          {.folder = folder / "kept", .every = 1, .keep = 2, .resume = true}, o, d);
-      const auto training = nn::make_training<double>(m, d, o, row_1d, {ranks, 1, 1});
+      const nn::continuation<float> how =
+          nn::checkpoints_in<float>({.folder = folder / "kept", .every = 1, .keep = 2, .resume = true}, o, d);
+      const auto training = nn::make_training<float>(m, d, o, row_1d, {ranks, 1, 1});
       training->run({}, how);
       const auto values = training->values();
       if (world.rank() == 0) nn::save_model(folder / "model", values, o, d);
