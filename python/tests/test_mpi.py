@@ -22,6 +22,7 @@ def found_on_ranks():
     return hashlib.sha256(b"".join([np.array(fit.loss).tobytes(), *(np.ascontiguousarray(p).tobytes() for p in products)])).hexdigest()
 
 
+@unittest.skipUnless("PARTITA_MPIRUN" in os.environ, "this build has no MPI")
 class Processes(unittest.TestCase):
     def test_processes_compute_what_threads_do(self):
         partita.ranks(4, threads=1)
