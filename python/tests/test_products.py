@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with sparse and dense matrices on the ranks of this process."""
+import copy
 import os
 import pathlib
+import pickle
 import re
 import runpy
 import tempfile
+import threading
 import unittest
 
 import numpy as np
@@ -131,6 +134,27 @@ class Products(unittest.TestCase):
         for ranks in (2, 5, 1):
             partita.ranks(ranks)
             np.testing.assert_allclose(a @ x, first)
+
+    def test_matrices_on_the_ranks_are_copied_and_pickled(self):
+        partita.ranks(2)
+        a = partita.sparse.csr_array(example())
+        right = a @ np.ones(41)
+        for other in (copy.deepcopy(a), pickle.loads(pickle.dumps(a)), a.copy()):
+            other.data *= 2
+            np.testing.assert_allclose(other @ np.ones(41), 2 * right)
+
+    def test_threads_of_the_interpreter_take_turns(self):
+        partita.ranks(3)
+        a, x = partita.sparse.csr_array(example()), np.cos(np.arange(41 * 3.0)).reshape(41, 3)
+        right, found = scipy.sparse.csr_array(a) @ x, []
+        callers = [threading.Thread(target=lambda: found.extend(a @ x for _ in range(20))) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        self.assertEqual(len(found), 80)
+        for y in found:
+            np.testing.assert_allclose(y, right)
 
     def test_a_child_of_fork_is_a_rank_by_itself(self):
         partita.ranks(2)

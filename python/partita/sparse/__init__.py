@@ -2,10 +2,9 @@
 """scipy.sparse, with matrices whose products with dense ones run on the ranks.
 
 csr_array, csc_array, csr_matrix and csc_matrix are SciPy's classes, and all that these have works. What differs is A @ X, X @ A and
-A.dot(X) for a dense X: Y = A X (m x f = m x n times n x f) is computed by the ranks of partita.ranks or partita.use_mpi, in float32
-or float64. From the first product on the arrays of A are read-only. Functions (diags_array, kron, eye_array, load_npz, ...) are
-SciPy's and return such matrices; other classes, products of two sparse matrices, of whole numbers and of complex ones are SciPy's,
-and are computed by this process alone.
+A.dot(X) for a dense X: the ranks compute Y = A X (m x f = m x n times n x f), in float32 or float64. From the first product on the
+arrays of A are read-only. Functions (diags_array, kron, load_npz, ...) are SciPy's and return such matrices; other classes, products
+of two sparse matrices, of whole numbers and of complex ones are SciPy's, and are computed by this process alone.
 """
 import functools as _functools
 
@@ -36,6 +35,9 @@ class _OnRanks:
             array.flags.writeable = False
         self._handles = {}
 
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name not in ("_fixed", "_handles")}
+
     def _on_ranks(self, dtype):
         self._fix()
         known = self._handles.get(dtype)
@@ -48,8 +50,7 @@ class _OnRanks:
     def _into(self, x, out=None, transpose=False):
         """A X, or A^T X, as the ranks compute it."""
         x = x if isinstance(x, _np.ndarray) else _np.from_dlpack(x) if hasattr(x, "__dlpack__") else _np.asarray(x)
-        dtype = _np.result_type(self.dtype, x.dtype)
-        dtype = dtype if dtype in _REAL else _np.dtype(_np.float64)
+        dtype = _np.result_type(self.dtype, x.dtype, _np.float32)
         rows = self.shape[1 if transpose else 0]
         if out is not None and (out.shape != (rows, *x.shape[1:]) or out.dtype != dtype or not out.flags.c_contiguous):
             raise ValueError(f"out is a row-major array of {(rows, *x.shape[1:])} and {dtype}")
