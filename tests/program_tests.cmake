@@ -230,3 +230,32 @@ if(IS_DIRECTORY ${PARTITA_DATA}/planetoid_raw)
   partita_add_script_test(get_data NEEDS_DATA COMMAND
     ${programs}/get_data.sh ${PARTITA_DATA} ${CMAKE_CURRENT_BINARY_DIR}/get_data)
 endif()
+
+# The Python module, with the compiled library of this build. What builds it, and what its tests compare with, is on PyPI.
+if(TARGET train AND CMAKE_BUILD_TYPE STREQUAL "Release" AND PARTITA_PRECISIONS STREQUAL "f32;f64")
+  set(python_for_module -)
+  set(packages nanobind scikit_build_core numpy scipy)
+  if(TARGET partita::mpi)
+    list(APPEND packages mpi4py)
+  endif()
+  list(JOIN packages ", " packages)
+  foreach(python ${PROJECT_SOURCE_DIR}/build/python/bin/python3 python3 /usr/bin/python3)
+    execute_process(COMMAND ${python} -c "import sys, pip, ${packages}; print(sys.executable)" RESULT_VARIABLE missing OUTPUT_VARIABLE found
+                    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(python_for_module STREQUAL "-" AND missing EQUAL 0)
+      set(python_for_module ${found})
+    endif()
+  endforeach()
+  if(python_for_module STREQUAL "-")
+    partita_not_tested("the Python module: not tested, there is no python3 with pip, ${packages} (PyPI has them)")
+  else()
+    partita_add_script_test(python_module TIMEOUT 1200 RANKS 4 COMMAND
+      ${programs}/python_module.sh ${python_for_module} ${PROJECT_SOURCE_DIR} $<TARGET_FILE_DIR:partita_compiled_f32>
+      ${PROJECT_BINARY_DIR}/python ${CMAKE_CXX_COMPILER} CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
+    set_property(TEST python_module APPEND PROPERTY ENVIRONMENT PARTITA_TRAIN=$<TARGET_FILE:train>)
+    if(TARGET partita::mpi)
+      list(JOIN launch " " launch_on)
+      set_property(TEST python_module APPEND PROPERTY ENVIRONMENT "PARTITA_MPIRUN=${launch_on} 4")
+    endif()
+  endif()
+endif()

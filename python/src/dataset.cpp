@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partita/io/dataset.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <optional>
+
+#include "arrays.hpp"
+#include "module.hpp"
+#include "partita/io/karate.hpp"
+
+namespace partita::python {
+
+namespace {
+
+std::optional<io::task> task_named(const std::string& name) {
+  if (name.empty()) return {};
+  if (name == "classes") return io::task::classes;
+  if (name == "labels") return io::task::labels;
+  if (name == "values") return io::task::values;
+  base::throw_error<input_error>({"the task is classes, labels or values here, not ", name});
+}
+
+/// The elements of an array of Python, which exist as long as they are used.
+template <class To = void, class Array>
+auto shared(const Array& a) {
+  using T = std::conditional_t<std::is_void_v<To>, std::remove_cvref_t<decltype(*a.data())>, To>;
+  const auto owner = std::make_shared<Array>(a);
+  const auto bytes = a.size() * sizeof(*a.data());
+  return io::array<T>(std::shared_ptr<const T>(owner, reinterpret_cast<const T*>(a.data())),
+                      bytes / sizeof(T));
+}
+
+/// Features (n x f) and directed edges (E x 2), whose types and sizes Python
+/// has checked.
+template <class T>
+std::shared_ptr<io::dataset> of_arrays(const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
+                                       const vector_in<std::uint8_t>& split) {
+  auto data = std::make_shared<io::dataset>();
+  data->name = "arrays";
+  data->vertices = shape_of(features).rows;
+  data->features = shape_of(features).cols;
+  data->edges = shared<io::edge>(edges);
+  data->vertex_features = io::feature_table(data->vertices, data->features, shared(features));
+  data->split = shared(split);
+  return data;
+}
+
+}  // namespace
+
+std::shared_ptr<const io::dataset> load(const std::string& path, const std::string& task, bool trains,
+                                        bool embedding, global_index vertices) {
+  const nb::gil_scoped_release free;
+  if (path == "karate") return std::make_shared<io::dataset>(io::karate_club());
+  using enum io::vertex_data;
+  const io::vertex_data wanted =
+      embedding ? (trains ? labels : edges) : (trains ? features_and_labels : features);
+  const auto as = task_named(task);
+  std::shared_ptr<const io::dataset> data;
+  const auto read = [&](const communicator& world) {
+    data = std::make_shared<io::dataset>(io::load_dataset(path, wanted, world, 1, vertices, {}, {}, as));
+  };
+  const auto ranks = current();
+  if (ranks->places() == static_cast<std::size_t>(ranks->size()))
+    read(self::world());
+  else
+    ranks->run([&](std::size_t, const communicator& world) { read(world); });
+  return data;
+}
+
+void bind_dataset(nb::module_& m) {
+  using namespace nb::literals;
+  nb::class_<io::dataset>(m, "Dataset", "A graph with features, labels and a split.")
+      .def_ro("vertices", &io::dataset::vertices, "n")
+      .def_ro("features", &io::dataset::features, "f, the columns of the features")
+      .def_ro("classes", &io::dataset::classes, "C, the columns of the logits")
+      .def_prop_ro(
+          "edges", [](const io::dataset& d) { return d.edges.size(); }, "E, directed");
+  m.def("load", &load, "path"_a, "task"_a = "", "trains"_a = true, "embedding"_a = false, "vertices"_a = 0);
+  const auto of_classes = [](auto zero) {
+    using T = decltype(zero);
+    return [](const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
+              const vector_in<std::uint8_t>& split, const vector_in<std::int64_t>& labels,
+              global_index classes) {
+      const auto data = of_arrays(edges, features, split);
+      data->labels = shared(labels), data->classes = classes;
+      return data;
+    };
+  };
+  m.def("graph", of_classes(float()), "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a,
+        "classes"_a);
+  m.def("graph", of_classes(double()), "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a,
+        "classes"_a);
+}
+
+}  // namespace partita::python
