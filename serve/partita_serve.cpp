@@ -5,6 +5,8 @@
 #include "partita_serve.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <new>
 #include <span>
@@ -63,14 +65,11 @@ class argument_error : public error {
   using error::error;
 };
 
-thread_local std::string last_error;
+/// Without a destructor, which a thread could only register with memory that there may not be.
+thread_local std::array<char, 1024> last_error{};
 
 partita_serve_status failed(partita_serve_status how, const char* sentence) noexcept {
-  try {
-    last_error = sentence;
-  } catch (...) {
-    last_error.clear();
-  }
+  std::snprintf(last_error.data(), last_error.size(), "%s", sentence);
   return how;
 }
 
@@ -177,7 +176,7 @@ partita_serve_status partita_serve_pairs(partita_serve* handle, size_t count, co
   return guarded(PARTITA_SERVE_BAD_ARGUMENT, [&] {
     require(handle, "handle");
     if (!handle->scores_links())
-      throw argument_error("scores of pairs are those of a model of links, and this is none");
+      throw argument_error("scores of pairs are those of a model of links, and this is not one");
     if (count == 0) return;
     require(pairs, "pairs");
     require(scores, "scores");
@@ -187,4 +186,4 @@ partita_serve_status partita_serve_pairs(partita_serve* handle, size_t count, co
   });
 }
 
-const char* partita_serve_last_error(void) { return last_error.c_str(); }
+const char* partita_serve_last_error(void) { return last_error.data(); }

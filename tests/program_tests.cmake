@@ -158,7 +158,7 @@ endif()
 if(TARGET convert AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_library(failing_calls SHARED programs/failing_calls.cpp)
   target_compile_features(failing_calls PRIVATE cxx_std_20)
-  target_compile_options(failing_calls PRIVATE -Wno-format-truncation)
+  target_compile_options(failing_calls PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-format-truncation>)
   target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
   set(sweep python3 -B ${PROJECT_SOURCE_DIR}/scripts/faults $<TARGET_FILE:failing_calls> $<TARGET_FILE_DIR:convert>)
   partita_add_script_test(faults TIMEOUT 300 COMMAND ${sweep} --every 2

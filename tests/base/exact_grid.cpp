@@ -2,8 +2,12 @@
 // Terms on a grid add up without rounding, in every order.
 #include "partita/base/exact_grid.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 #include <numeric>
+#include <vector>
 
 #include "partita/base/random.hpp"
 

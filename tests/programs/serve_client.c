@@ -107,6 +107,7 @@ static void make_mistakes(partita_serve* served, const char* model, const char* 
   REQUIRE(partita_serve_open(model, "no such folder", PARTITA_SERVE_AUTOMATIC, 1, &other) ==
           PARTITA_SERVE_BAD_INPUT);
   REQUIRE(strstr(partita_serve_last_error(), "no such folder") != NULL);
+  REQUIRE(partita_serve_open(model, graph, (partita_serve_rows)3, 1, &other) == PARTITA_SERVE_BAD_ARGUMENT);
   REQUIRE(partita_serve_open(model, graph, PARTITA_SERVE_AUTOMATIC, 0, &other) == PARTITA_SERVE_BAD_ARGUMENT);
   REQUIRE(partita_serve_open(NULL, graph, PARTITA_SERVE_AUTOMATIC, 1, &other) == PARTITA_SERVE_BAD_ARGUMENT);
   REQUIRE(partita_serve_open(model, graph, PARTITA_SERVE_AUTOMATIC, 1, NULL) == PARTITA_SERVE_BAD_ARGUMENT);

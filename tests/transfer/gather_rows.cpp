@@ -265,7 +265,7 @@ TEST_CASE("gather_rows: steady use allocates nothing, and growth rarely does") {
 
 /// A table that has the rows of X that it is asked for, the last one first, with all signs changed; or, as
 /// one that has no room, none.
-struct negated_rows : memory::near_rows {
+struct negated_rows : memory::row_cache {
   negated_rows(const host_dense<>& matrix, bool room) : x(matrix), has_room(room) {}
 
   local_index places() const override { return has_room ? x.local().rows : 0; }

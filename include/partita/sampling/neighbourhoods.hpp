@@ -52,7 +52,7 @@ class neighbourhoods {
   /// n.
   global_index vertices() const { return vertices_; }
 
-  /// The entries of the blocks of a vertex, in the mean over all vertices: at most, since an entry counts
+  /// The entries of the blocks of a vertex, on average over all vertices: at most, since an entry counts
   /// once for each way to it.
   double mean_entries(std::size_t layers) const {
     const auto n = static_cast<std::size_t>(vertices_);
@@ -70,8 +70,8 @@ class neighbourhoods {
     return vertices_ == 0 ? 0 : entries / static_cast<double>(vertices_);
   }
 
-  /// The neighbourhood of the roots for so many layers, on a mesh of one rank. Local. Throws shape_error
-  /// naming a root that is no vertex or is given twice.
+  /// The neighbourhood of the roots for this number of layers, on a mesh of one rank. Local. Throws
+  /// shape_error naming a root that is no vertex or is given twice.
   template <class Device>
   neighbourhood<T, Device> of(std::span<const global_index> roots, std::size_t layers,
                               const mesh<Device>& alone, neighbourhood_memory& memory) const {
@@ -80,7 +80,8 @@ class neighbourhoods {
     memory.numbers.clear();
     for (const global_index v : roots) {
       if (v < 0 || v >= vertices_)
-        base::throw_error<shape_error>({"root ", v, " is not a vertex of a graph of ", vertices_});
+        base::throw_error<shape_error>(
+            {"root ", v, " is not a vertex of a graph of ", vertices_, " vertices"});
       if (!memory.numbers(v).second)
         base::throw_error<shape_error>(
             {"root ", v, " is given twice; the roots of a neighbourhood are distinct"});

@@ -26,7 +26,7 @@ namespace partita::nn {
 /// Whether a point_predictor computes the rows that it is asked for, or keeps those of all vertices from one
 /// pass over the whole graph when it is made.
 enum class served_rows : std::uint8_t {
-  automatic,  ///< computes where it can, and a vertex's neighbourhood has few entries in the mean
+  automatic,  ///< computes where it can, and a vertex's neighbourhood has few entries on average
   kept,
   computed  ///< where it can, whatever the graph
 };
@@ -79,8 +79,8 @@ template <class T, class Device>
 class point_predictor {
  public:
   /// `m`: what the graph is read on. `make_mesh`: a mesh of one rank with a queue of its own, for each thread
-  /// that asks while others are being answered. The data are kept, and read when rows are
-  /// computed. Throws what predictor and load_parameters do.
+  /// that asks while others are being answered. The data are kept, and read when rows are computed. Throws
+  /// what predictor and load_parameters do.
   point_predictor(const mesh<Device>& m, std::function<mesh<Device>()> make_mesh, io::dataset data,
                   const training_options& options, const io::safetensors_file& file,
                   served_rows how = served_rows::automatic)
@@ -114,7 +114,7 @@ class point_predictor {
   /// The scores of these pairs, in their order. Throws error for a model of another task, and shape_error
   /// naming an end that is no vertex.
   std::vector<double> scores(std::span<const io::edge> pairs) const {
-    if (!scores_links()) throw error("scores of pairs are those of a model of links, and this is none");
+    if (!scores_links()) throw error("scores of pairs are those of a model of links, and this is not one");
     std::vector<global_index> ends;
     for (const io::edge& pair : pairs) ends.insert(ends.end(), {pair.source, pair.target});
     return with_worker([&](worker& w) {
@@ -156,7 +156,8 @@ class point_predictor {
     base::numbering<global_index> numbers;
     for (const global_index v : vertices) {
       if (v < 0 || v >= data_.vertices)
-        base::throw_error<shape_error>({"vertex ", v, " is none of a graph of ", data_.vertices});
+        base::throw_error<shape_error>(
+            {"vertex ", v, " is not a vertex of a graph of ", data_.vertices, " vertices"});
       const auto [number, is_new] = numbers(v);
       if (is_new) found.first.push_back(v);
       found.second.push_back(number);
