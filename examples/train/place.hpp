@@ -30,21 +30,20 @@ using far_starter = std::function<partita::memory::far_rates(const partita::devi
 
 /// Bounds the memory of a rank as --memory and --far say. Half of it is the window, and a buffer of at least
 /// a sixteenth of that is far. Throws budget_error if the other half does not hold the buffers that exist
-/// already.
+/// already and another sixteenth of the window, for smaller ones.
 template <class Device>
 partita::memory::far_rates bound_memory(const partita::device_queue<Device>& queue,
                                         const far_starter<Device>& start_far, const command& c) {
   if (!c.memory) return {};
   queue.limit_memory(*c.memory);
   if (c.far.empty()) return {};
-  const std::size_t window = *c.memory / 2, near = queue.meter()->current();
-  if (near > *c.memory - window)
+  const std::size_t window = *c.memory / 2, from = window / 16, near = queue.meter()->current();
+  if (near + from > *c.memory - window)
     throw partita::budget_error(fmt::format(
-        "half of --memory is the window of far memory, and the other half, {} bytes, does not hold "
+        "half of --memory is the window of far memory, and the other half, {} bytes, has no room beside "
         "buffers of {} bytes that stay near: --memory must be at least {}",
-        *c.memory - window, near, 2 * near));
-  return start_far(queue,
-                   {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
+        *c.memory - window, near, (32 * near + 14) / 15));
+  return start_far(queue, {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, from)});
 }
 
 /// The policies and meshes that `auto` stands for: one policy or every one, on its nearest mesh or on each

@@ -330,7 +330,7 @@ TEST_CASE("the state of another model is refused, naming the parameter") {
   CHECK(refusal(trainer_of(run_of("gcn", 4)).state()).starts_with("the model has a parameter " + first));
   nn::training_state<double> cut = gcn.state();
   cut.tensors.pop_back();
-  CHECK(refusal(cut) == "the model has a parameter " + last + ", the state none");
+  CHECK(refusal(cut) == "the model has a parameter " + last + ", which the state lacks");
   cut = gcn.state();
   cut.tensors.push_back({"more", {1, 1}, {0}});
   CHECK(refusal(cut) == "the state has a parameter more, which the model lacks");

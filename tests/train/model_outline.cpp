@@ -101,7 +101,7 @@ TEST_CASE("stages are balanced as well as any cut can") {
 
 TEST_CASE("given stages") {
   CHECK(nn::given_stages({2, 1, 3}, 6, 3) == std::vector<std::size_t>{0, 2, 3, 6});
-  expect_error<shape_error>("2 stages of 5 layers", [] { nn::given_stages({2, 3}, 6, 2); });
+  expect_error<shape_error>("2 stages with 5 layers", [] { nn::given_stages({2, 3}, 6, 2); });
   expect_error<shape_error>("at least one layer", [] { nn::given_stages({0, 6}, 6, 2); });
 }
 
