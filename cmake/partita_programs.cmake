@@ -10,7 +10,7 @@ function(partita_not_tested sentence)
   file(APPEND ${PARTITA_NOT_TESTED} "${sentence}\n")
 endfunction()
 
-# What is tested with something else than its users have, one sentence per line; read by ./check, too.
+# What is tested with something else than its users have, or needs another processor, one sentence per line; read by ./check, too.
 set(PARTITA_TESTED_OTHERWISE ${PROJECT_BINARY_DIR}/tested_otherwise.txt)
 file(WRITE ${PARTITA_TESTED_OTHERWISE} "")
 

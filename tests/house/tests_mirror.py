@@ -5,6 +5,7 @@
 The test of partita/algebra/spmm.hpp is algebra/spmm.cpp or algebra/spmm.cu. A test of a folder's name serves the headers in
 it: local/host.cpp those of partita/local/host/. What is tested together with something else stands in TOGETHER. Whichever
 it is, the test must reach the header by its includes. A test that no list of tests names is a violation, too."""
+import functools
 import pathlib
 import re
 import sys
@@ -102,16 +103,19 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 OTHERS = {"emulator", "fuzz", "golden", "house", "laws", "programs", "reference", "support"}
 
 
+@functools.cache
+def included(file, roots):
+    """The files that `file` itself includes."""
+    paths = ([(root / name).resolve() for root in (file.parent, *roots)] for name in INCLUDE.findall(file.read_text()))
+    return [path for choices in paths if (path := next(filter(pathlib.Path.is_file, choices), None))]
+
+
 def reach(file, roots, found):
     """Adds to `found` every file that `file` includes, directly or not."""
-    for name in INCLUDE.findall(file.read_text()):
-        for root in (file.parent, *roots):
-            path = (root / name).resolve()
-            if path.is_file():
-                if path not in found:
-                    found.add(path)
-                    reach(path, roots, found)
-                break
+    for path in included(file, roots):
+        if path not in found:
+            found.add(path)
+            reach(path, roots, found)
     return found
 
 
@@ -124,7 +128,7 @@ def tests_of(header, tests):
 
 def violations(include, tests, together):
     include, tests = include.resolve(), tests.resolve()
-    roots = [tests, tests.parent, include]
+    roots = (tests, tests.parent, include)
     headers = {p.relative_to(include / "partita").with_suffix("") for p in (include / "partita").glob("*/**/*.hpp")}
     elsewhere = {}
     for test, names in together.items():

@@ -45,6 +45,9 @@ void* operator new(std::size_t bytes) { return found_or_thrown(bytes, __STDCPP_D
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return found_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return found(bytes == 0 ? 1 : bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
 /// Of buffers, whose meter has counted this one before: with the last one that it has to count, the budget
 /// is spent.
 void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
@@ -52,6 +55,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment, const std::not
   return found(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
