@@ -10,7 +10,7 @@ option(PARTITA_OPTIMIZED_BENCH "Benchmarks are compiled as the build type says, 
 option(PARTITA_NATIVE "Tests, examples and benchmarks use every instruction of this machine" OFF)
 set(PARTITA_PRECISIONS f32 f64 CACHE STRING "What train, predict and golden can compute in")
 set(PARTITA_TESTS library programs house device CACHE STRING
-    "Which tests: those of the library on the host, of the programs, of the sources and packages, on CUDA devices")
+    "Which tests: those of the library on the host, of the programs, of the sources and packages, on CUDA devices; see docs/install.md")
 option(PARTITA_PRECOMPILED_TESTS "Tests of the library precompile its headers: a change of any compiles all of them anew" OFF)
 option(PARTITA_FUZZERS "Build the fuzzers of the readers, which need clang" OFF)
 

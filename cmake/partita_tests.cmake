@@ -5,17 +5,22 @@
 # are named algebra_spmm.
 #
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
-#                    [THREADS NAME...] [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
+#                    [THREADS NAME...] [ONCE] [UNSANITIZED NAME...] [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA]
+#                    [NEEDS_GOLDEN])
 #     A doctest program from NAME.cpp, or from SOURCES. It is registered only if all of its BACKENDS and LIBRARIES
 #     are available. With PARTITA_TESTS=threads there are only those that THREADS names, for the thread sanitizer. OPTIMIZED
 #     compiles it with -O1 in Release; other tests are not optimised.
+#     Most tests are built twice by ./check: for the address sanitizer, where they see fewer meshes (PARTITA_TESTS=memory), and
+#     without it (PARTITA_TESTS=optimized). ONCE: for the sanitizer alone, with all meshes. UNSANITIZED: what does nothing to
+#     memory that other tests do not do is not built for it.
 #
 #   partita_add_tests(PROGRAM TESTS NAME... [the same])
 #     One program from several files NAME.cpp, compiled as one unit, which halves the time; each is registered as a test
 #     of its own.
 #
 #   partita_add_mpi_test(NAME RANKS N... [the same])
-#     As above under mpirun, once per number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
+#     As above under mpirun, once per number of ranks, the address sanitizer's on 2 and 4: tests NAME_1, NAME_2, ...,
+#     labels mpi and ranks_N.
 #
 #   partita_add_script_test(NAME COMMAND ARG... [LABELS ...] [TIMEOUT SECONDS] [RANKS N] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     Any command.
@@ -49,9 +54,9 @@ function(partita_add_common name)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()
 
-set(test_options OPTIMIZED NEEDS_DATA NEEDS_GOLDEN)
+set(test_options OPTIMIZED ONCE NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
-set(test_lists SOURCES BACKENDS LIBRARIES LABELS THREADS)
+set(test_lists SOURCES BACKENDS LIBRARIES LABELS THREADS UNSANITIZED)
 
 # Sets `usable` in the caller: whether the test is asked for and everything it needs is available. What is missing is
 # reported elsewhere.
@@ -62,6 +67,15 @@ macro(partita_find_needs)
     if(NOT arg_THREADS)
       set(usable FALSE)
     endif()
+  endif()
+  if(PARTITA_TESTS STREQUAL "memory" AND arg_UNSANITIZED)
+    list(REMOVE_ITEM arg_TESTS ${arg_UNSANITIZED})
+    if(NOT arg_TESTS)
+      set(usable FALSE)
+    endif()
+  endif()
+  if(arg_ONCE AND "optimized" IN_LIST PARTITA_TESTS)
+    set(usable FALSE)
   endif()
   foreach(backend IN LISTS arg_BACKENDS)
     if(NOT TARGET partita::${backend})
@@ -124,6 +138,9 @@ endfunction()
 function(partita_describe_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND;TESTS")
   partita_test_environment(environment ${arg_RANKS})
+  if(arg_ONCE AND PARTITA_TESTS STREQUAL "memory")
+    list(APPEND environment PARTITA_ALL_MESHES=1)
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -136,6 +153,7 @@ endfunction()
 
 function(partita_add_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists}")
+  set(arg_TESTS ${path})
   partita_find_needs()
   partita_name_test(name ${path})
   if(NOT arg_SOURCES)
@@ -149,9 +167,9 @@ function(partita_add_test path)
 endfunction()
 
 # partita_add_tests_of_instructions(local/host ...): compiles these tests for any x86-64, and runs them with each set
-# of instructions that this machine has; the last of them is what they choose by themselves. Threads do the same with all.
+# of instructions that this machine has; the last of them is what they choose by themselves, and sanitizers see that alone.
 function(partita_add_tests_of_instructions)
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR PARTITA_TESTS STREQUAL "threads")
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR PARTITA_TESTS MATCHES "^(memory|threads)$")
     return()
   endif()
   file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
@@ -195,6 +213,10 @@ endfunction()
 function(partita_add_mpi_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists};RANKS")
   list(APPEND arg_BACKENDS mpi)
+  set(arg_TESTS ${path})
+  if(PARTITA_TESTS STREQUAL "memory")
+    list(FILTER arg_RANKS INCLUDE REGEX "^[24]$")
+  endif()
   partita_find_needs()
   partita_name_test(name ${path})
   if(NOT arg_SOURCES)

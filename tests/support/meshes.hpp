@@ -37,7 +37,7 @@ void for_each_mesh(const auto& rank_counts, auto body) {
     for (int ranks : rank_counts)
       if (sees(ranks))
         for (partita::mesh_shape shape : partita::partition::meshes_of(p, ranks))
-          if (!sanitized || ranks <= 2 ||
+          if (!sees_fewer_meshes() || ranks <= 2 ||
               ((number + ranks / 2) % 2 == 0 && shape == partita::default_mesh(p, ranks)))
             body(p, shape);
   }
@@ -53,7 +53,7 @@ void on_each_mesh(const auto& rank_counts, auto body) {
 /// As for_each_mesh, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
 void for_each_usual_mesh(const auto& rank_counts, auto body) {
   for_each_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
-    if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh(p, shape.size()))
+    if (shape.size() <= (sees_fewer_meshes() ? 2 : 8) || shape == partita::default_mesh(p, shape.size()))
       body(p, shape);
   });
 }

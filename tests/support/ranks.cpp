@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/ranks.hpp"
 
+#include <cstdlib>
 #include <doctest/doctest.h>
 
 #include "partita/comm/threads.hpp"
 
 namespace test_support {
+
+bool sees_fewer_meshes() { return sanitized && std::getenv("PARTITA_ALL_MESHES") == nullptr; }
+
+bool sees(int ranks) { return !sees_fewer_meshes() || ranks <= 2 || ranks == 4 || ranks == 6; }
 
 void on_threads(int ranks, const rank_body& body) { partita::threads::run(ranks, body); }
 

@@ -7,7 +7,7 @@ namespace test_support {
 
 using namespace partita;  // so that a test that uses test_support uses partita, too
 
-/// Sanitizers are slow and look at the code, not at the numbers: they see fewer ranks and sizes. GCC says by
+/// Sanitizers are slow and look at the code, not at the numbers: tests see fewer ranks and sizes. GCC says by
 /// a macro that it sanitizes, clang by a feature.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
@@ -20,5 +20,8 @@ inline constexpr bool sanitized = false;
 #else
 inline constexpr bool sanitized = false;
 #endif
+
+/// Whether tests see fewer meshes: under sanitizers, but for tests that run nowhere else.
+bool sees_fewer_meshes();
 
 }  // namespace test_support
