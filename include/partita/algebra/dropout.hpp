@@ -9,10 +9,10 @@
 
 namespace partita {
 
-/// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that
-/// results do not depend on the number of ranks. Where the rows of matrices are a selection of vertices,
-/// `vertices` (in the memory of the device) has the vertex of each row, and takes its place. In work that is
-/// done again (memory::captured) the key's word is found at `word`.
+/// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so results
+/// do not depend on the number of ranks. If the rows of matrices are a selection of vertices, `vertices` (in
+/// device memory) gives the vertex of each row, used instead of the row. In replayed work (memory::captured)
+/// the key's word is read from `word`.
 struct dropout_mask {
   double probability = 0;
   random_key key;
@@ -26,7 +26,7 @@ struct dropout_mask {
     return {word == nullptr ? number(key.word()) : number(word), threshold,
             static_cast<T>(1 / (1 - probability)), vertices};
   }
-  /// The same where these are the vertices of rows.
+  /// The same mask for rows that are these vertices.
   dropout_mask of(const global_index* vertices_of_rows) const {
     return {probability, key, vertices_of_rows, word};
   }
@@ -34,7 +34,7 @@ struct dropout_mask {
 
 namespace algebra::detail {
 
-/// f of floats, or of them in a row, of numbers that are stored as base::bfloat16.
+/// f of floats, or, for elements stored as base::bfloat16, of the floats they convert to, by rows.
 template <class F>
 struct of_stored {
   F f;
@@ -54,7 +54,7 @@ void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout
   transform_indexed(x, y, mask.function<T>());
 }
 
-/// The same of an X stored as base::bfloat16, each number of Y the nearest.
+/// The same for an X stored as base::bfloat16; each element of Y is rounded to nearest.
 template <layout L, class Device>
 void dropout(const dense<base::bfloat16, L, Device>& x, dense<base::bfloat16, L, Device>& y,
              const dropout_mask& mask) {

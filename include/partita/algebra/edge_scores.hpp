@@ -17,8 +17,8 @@ namespace partita {
 namespace algebra::detail {
 
 /// The coefficient of the edge from source u to target v after dropout: exp(leaky(source(u, h) + target(v,
-/// h)) - log_sum(v, h)), or its mean over the heads. These have the heads from first_head on, of `heads` in
-/// all. Entry e is at (i, columns[e]). Rows of tiles are targets; rows of transposed tiles are sources.
+/// h)) - log_sum(v, h)), or its mean over the heads; h counts from first_head, of `heads` in all. Entry e is
+/// at (i, columns[e]). Rows of tiles are targets; rows of transposed tiles are sources.
 template <class T>
 struct edge_coefficient {
   matrix_view<const T> source, target, log_sum;
@@ -28,11 +28,11 @@ struct edge_coefficient {
   T slope;
   base::dropped<T> keep;
   bool drops, averaged, transposed;
-  const local_index* global_columns = nullptr;  ///< of the columns, if these are renumbered
-  bool read_later = true;                       ///< after the product; kernels need not store it otherwise
+  const local_index* global_columns = nullptr;  ///< of the columns, if they are renumbered
+  bool read_later = true;                       ///< after the product; otherwise kernels need not store it
 
-  /// Whether every vertex has its own number, and every head its own coefficient: kernels may keep what
-  /// belongs to a row.
+  /// Whether vertices are not renumbered and every head has its own coefficient: kernels may then keep values
+  /// that depend on the row alone.
   constexpr bool plain() const { return !averaged && global_columns == nullptr && keep.vertices == nullptr; }
 
   constexpr T exponent_of(local_index v, local_index u, local_index h) const {
@@ -46,8 +46,8 @@ struct edge_coefficient {
     return keep(first_target + row, keep.vertex(first_source + col) * heads + first_head + h, alpha);
   }
 
-  /// For kernels that take many exponentials at a time: the coefficient is the exponential of the score of
-  /// these terms, finished, or the mean of averages() of them if that is not 0.
+  /// For kernels that compute many exponentials at a time: the coefficient is the exponential of the score of
+  /// these terms, finished; or, if averages() is not 0, the mean of that many of them.
   struct score_terms {
     const T *source, *target, *log_sum;
   };
@@ -70,7 +70,7 @@ struct edge_coefficient {
   }
   constexpr T operator()(local_index i, local_index e, local_index h) const { return at(i, columns[e], h); }
 
-  /// The same of row i and column j.
+  /// The same for row i and column j.
   constexpr score_terms terms_at(local_index i, local_index j) const {
     const local_index v = transposed ? j : i, u = transposed ? i : j;
     return {source.row_data(u), target.row_data(v), log_sum.row_data(v)};
@@ -120,7 +120,7 @@ class edge_coefficients {
     f.read_later = read_later_;
     return f;
   }
-  /// values = the coefficients of a part, in a pass of its own.
+  /// values = the coefficients of a part, in a separate pass.
   void store(local::entry_passes<Device>& passes, std::size_t number, std::size_t t,
              const local::csr_slice<T>& part, T* values) const {
     const edge_coefficient<T> all = (*this)(t, part);
@@ -173,16 +173,16 @@ struct score_shape {
 
 /// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, after dropout, or its mean over the heads;
 /// leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars per vertex and head (n x 2 heads:
-/// source, target; n the columns of A, of which its rows are the first, see in_edges). Never stored:
+/// source, target; n = A's columns, the first of which are A's rows, see in_edges). Never stored:
 /// edge_spmm_plan::compute takes it as a function.
 ///
-/// A rank computes the softmax normalisers of the heads of its products for the rows of A that it has, and of
-/// all heads for its own vertices, which is what edge_scores_gradient needs; those of other heads and rows
-/// are not computed.
+/// A rank computes the softmax normalisers for the heads of its products in its rows of A, and for all heads
+/// of its own vertices, which edge_scores_gradient needs. Normalisers of other heads and rows are not
+/// computed.
 ///
 /// Collective over the mesh: constructor and members. What travels: an all-gather of the scalars, at most 2 n
-/// heads to a rank; for transposed coefficients at most n heads more. Coefficients are never communicated.
-/// Throws shape_error for scalars of the wrong shape. Source: Velickovic et al. (ICLR 2018), eq. 3.
+/// heads to a rank; for transposed coefficients at most n heads more; never coefficients. Throws shape_error
+/// for scalars of the wrong shape. Source: Velickovic et al. (ICLR 2018), eq. 3.
 template <class T, class Device>
 class edge_scores {
  public:
@@ -193,7 +193,7 @@ class edge_scores {
   edge_scores(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
               const score_shape& shape)
       : edge_scores(a, rows, shape, {0, shape.heads}) {}
-  /// Coefficients of the heads `here` only, which may be others on every rank: edge_spmm_plan::heads_here().
+  /// Coefficients of the heads `here` only, which may differ between ranks: edge_spmm_plan::heads_here().
   edge_scores(const sparse<T, dynamic_layout, Device>& a, const transfer::in_edges<T, Device>& rows,
               const score_shape& shape, interval here)
       : shape_(shape),
@@ -211,7 +211,7 @@ class edge_scores {
                                                                       columns(a, 1), log_sums_.values())) {
     if (here_.size() == shape.heads) return;
     own_rows_.emplace(rows.own_rows());
-    fill(log_sums_, T(0));  // what is not computed travels all the same
+    fill(log_sums_, T(0));  // sent even where not computed
     const auto numbers = [&](global_index vertices, int each) {
       return buffer<T, Device>(a.mesh().queue(), static_cast<std::size_t>(each * vertices * here_.size()));
     };
@@ -242,9 +242,9 @@ class edge_scores {
                       view_of(all_log_sums_here_, 0, everyone().size()));  // (n, heads here)
   }
 
-  /// The coefficients of e's entries and heads, as taken by edge_spmm_plan::compute, for e over the pattern
-  /// (rows are targets). e must outlive the result; unless its values are read_later, they are undefined
-  /// after the product.
+  /// The coefficients for e's entries and heads, as edge_spmm_plan::compute takes them, for e over the
+  /// pattern (rows are targets). e must outlive the result; its values are undefined after the product unless
+  /// they are read_later.
   auto by_targets(const edges& e, bool read_later = true) const {
     return coefficients(*this, e, false, read_later);
   }
@@ -253,9 +253,9 @@ class edge_scores {
     return coefficients(*this, e, true, read_later);
   }
 
-  /// What this rank receives in forward and transpose, in closed form.
+  /// What this rank receives in forward and transpose together, in closed form.
   traffic predicted() const { return predicted_forward() + gather_log_sums_.predicted(); }
-  /// In forward.
+  /// What it receives in forward.
   traffic predicted_forward() const { return gather_scores_.predicted(); }
 
   const score_shape& shape() const { return shape_; }
@@ -266,12 +266,12 @@ class edge_scores {
   matrix_view<const T> targets(interval vertices) const { return scalars(vertices, shape_.heads); }
   interval everyone() const { return {0, scores_.shape().rows}; }
   /// The logarithms of the softmax normalisers (vertices x heads), for vertices among the policy's rows of A;
-  /// set for own vertices, and for others in the columns of this rank's heads.
+  /// set for own vertices, and for others only in the columns of this rank's heads.
   matrix_view<const T> log_sums(interval vertices) const {
     return rows(log_sums_.local(), {vertices.begin - range_.begin, vertices.end - range_.begin});
   }
 
-  /// Of the entries of a part of tile t, over the pattern or its transpose (rows are sources).
+  /// The coefficients of a part of tile t, over the pattern or its transpose (rows are sources).
   detail::edge_coefficient<T> coefficient(const sparse<T, dynamic_layout, Device>& pattern, interval heads,
                                           std::size_t t, const local::csr_slice<T>& part,
                                           bool transposed) const {
@@ -310,7 +310,7 @@ class edge_scores {
  private:
   using coefficients = detail::edge_coefficients<T, Device, edge_scores>;
 
-  /// Whether log_sums_ are not yet those of all vertices, in memory that passes go through.
+  /// Whether log_sums_ do not yet hold all vertices, and must be gathered in the memory of passes.
   static bool gathers(const sparse<T, dynamic_layout, Device>& a) {
     return a.mesh().size() > 1 || !local::runs_whole(a.mesh().queue());
   }
@@ -320,7 +320,7 @@ class edge_scores {
   static matrix_view<const T> rows(matrix_view<const T> of, interval r) {
     return of.block(static_cast<local_index>(r.begin), 0, static_cast<local_index>(r.size()), of.cols);
   }
-  /// The heads of products, one vertex behind the other: passes over edges read these numbers at random.
+  /// Copies the heads of products next to each other per vertex: passes over edges read them in random order.
   void keep_heads_here(matrix_view<const T> all, matrix_view<T> here) {
     if (here_.empty()) return;
     local::chunked::copy(scores_.mesh().queue(),
@@ -334,7 +334,7 @@ class edge_scores {
                                heads};
   }
 
-  /// The normalisers of some heads for the rows of a pattern.
+  /// The normalisers of some heads, for the rows of a pattern.
   void normalise(const local::csr_tiles<T, Device>& pattern, local::entry_passes<Device>& passes,
                  interval vertices, interval heads) {
     if (heads.empty()) return;
@@ -362,16 +362,16 @@ class edge_scores {
 
   score_shape shape_;
   interval here_;                     ///< the heads of the products on this rank
-  interval range_, own_;              ///< the policy's rows of A, and of these the own vertices
-  local::csr_tiles<T, Device> rows_;  ///< the pattern of these rows: one tile without values
+  interval range_, own_;              ///< the policy's rows of A, and the own vertices among them
+  local::csr_tiles<T, Device> rows_;  ///< the pattern of these rows: one tile, without values
   redistribution<T, Device> gather_scores_, gather_log_sums_;
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;
   dense<T, replicated, Device> all_log_sums_;
   local::entry_passes<Device> passes_;                   ///< over the parts of rows_
-  std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< of own vertices, if these need more heads
+  std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< rows of own vertices, if they need more heads
   local::entry_passes<Device> own_passes_;               ///< over its parts
-  buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of the heads here, if not all
+  buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of this rank's heads, if not all
   dropout_mask mask_;
 };
 

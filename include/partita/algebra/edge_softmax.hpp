@@ -37,7 +37,7 @@ struct exponential_of_difference {
   }
 };
 
-/// out = f(left, right) for all values of e, in runs that fit local indices.
+/// out = f(left, right) for all values of e, in runs short enough for local indices.
 template <class Function, class T, class Device>
 void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, const T* right, T* out) {
   const std::size_t most = e.mesh().tile_entries();
@@ -68,7 +68,7 @@ void apply_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device
   });
 }
 
-/// fold_rows, in passes that are planned once for several calls.
+/// fold_rows, with passes planned once for several calls.
 template <class T, class Device>
 void fold_rows(local::entry_passes<Device>& passes, const edge_matrix<T, Device>& e, matrix_view<T> rows,
                reduction how) {
@@ -106,8 +106,8 @@ namespace algebra {
 /// A planned softmax of the entries of every row of a pattern, for each of `heads` columns, and its gradient.
 ///
 /// Collective over the mesh: forward and backward. What travels: all-reduces of one number per row and head
-/// over the ranks that share the row, two forward and one backward; nothing when A's columns are not
-/// partitioned. On a reproducible mesh sums go as doubles, twice for double, after an all-reduce of the
+/// over the ranks that share the row, two in forward and one in backward; nothing if A's columns are not
+/// partitioned. On a reproducible mesh sums are sent as doubles, twice for double, after an all-reduce of the
 /// largest term. Throws shape_error for another pattern or other columns.
 template <class T, class Device>
 class edge_softmax_plan {
@@ -148,7 +148,7 @@ class edge_softmax_plan {
     detail::zip_values(d, std::minus<>{}, values, std::as_const(products_).data(), values);
   }
 
-  /// What this rank receives in each, in closed form.
+  /// What this rank receives in forward, in closed form; likewise below for backward.
   traffic predicted_forward() const { return predicted_fold() + predicted_backward(); }
   traffic predicted_backward() const {
     const auto* const verbs = reproducible_verbs_of<T>(pattern_.mesh());
@@ -178,19 +178,19 @@ class edge_softmax_plan {
 
   sparse<T, dynamic_layout, Device> pattern_;
   local_index heads_;
-  buffer<T, Device> top_, sum_, products_;  ///< of rows; of values
+  buffer<T, Device> top_, sum_, products_;  ///< one per row; one per value
   local::entry_passes<Device> passes_;
 };
 
 }  // namespace algebra
 
-/// e = the softmax of the entries of every row, for each head; in place: see edge_softmax_plan::forward.
+/// e = the softmax over the entries of each row, for each head; in place: see edge_softmax_plan::forward.
 template <class T, class Device>
 void edge_softmax(edge_matrix<T, Device>& e) {
   algebra::edge_softmax_plan<T, Device>(e.pattern(), e.heads()).forward(e);
 }
-/// d from the gradient of the softmax alpha that of what it was made of; in place: see
-/// edge_softmax_plan::backward.
+/// Turns d, the gradient with respect to the softmax alpha, into the gradient with respect to its input; in
+/// place: see edge_softmax_plan::backward.
 template <class T, class Device>
 void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, Device>& d) {
   algebra::edge_softmax_plan<T, Device>(d.pattern(), d.heads()).backward(alpha, d);

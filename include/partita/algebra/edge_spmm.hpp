@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// SpMM with an edge matrix in place of A's own values, under every policy.
+/// SpMM with an edge matrix instead of A's own values, under every policy.
 
 #include "partita/algebra/edge_schedule.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
@@ -17,12 +17,12 @@ class transposed_edge_spmm_plan;
 }  // namespace algebra
 
 /// A planned Y = E X: y(v, j) = sum over u of e(v, u, head of j) x(u, j). E has the pattern of A (m x k); X
-/// (k x f) and Y (m x f) are in a layout that A can multiply, with the heads side by side. For E over A^T
-/// pass transposed(A).
+/// (k x f) and Y (m x f) are in a layout that A can multiply, heads side by side. For an E over A^T pass
+/// transposed(A).
 ///
 /// Collective over the mesh: constructor and call. What travels: X as in spmm with A stationary, and sums of
-/// partial products along the axes that partition A's columns; edge values never. On a reproducible mesh sums
-/// go as doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for layouts
+/// partial products along the axes that partition A's columns; never edge values. On a reproducible mesh sums
+/// are doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for layouts
 /// that cannot be multiplied, heads that do not divide the width, and operands that do not match the plan.
 template <class T, class Device>
 class edge_spmm_plan {
@@ -38,7 +38,7 @@ class edge_spmm_plan {
     if (const auto* const verbs = algebra::reproducible_verbs_of<T>(pattern.mesh()))
       exact_ = verbs->make_edge_products(schedule_);
   }
-  /// For X and Y like x.
+  /// For X and Y with the layout and blocking of x.
   template <layout A, layout X>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
                  row_exchange rows = row_exchange::automatic)
@@ -49,7 +49,7 @@ class edge_spmm_plan {
         "those that partition X");
   }
 
-  /// The heads whose columns this rank multiplies; edge matrices need no other values here.
+  /// The heads whose columns this rank multiplies; edge matrices need values only for these.
   interval heads_here() const { return schedule_->heads_here(); }
 
   /// y = e x.
@@ -61,9 +61,9 @@ class edge_spmm_plan {
   }
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
-  /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
-  /// or, where passes go in chunks, in a pass before it, by of.store(passes, number, t, part, e's values), if
-  /// there is one.
+  /// entries count from the start of the part, h from e's first head. The multiplying pass computes and
+  /// stores e; if passes are split into chunks, of.store(passes, number, t, part, e's values), if it exists,
+  /// does so in a separate pass before.
   template <class Function, layout X, layout Y>
   void compute(edges& e, const Function& of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
@@ -114,7 +114,7 @@ class edge_spmm_plan {
   friend class algebra::transposed_edge_spmm_plan;
 
   std::shared_ptr<algebra::detail::edge_schedule<T, Device>> schedule_;
-  std::shared_ptr<algebra::edge_products<T, Device>> exact_;  ///< of a reproducible mesh, else null
+  std::shared_ptr<algebra::edge_products<T, Device>> exact_;  ///< on a reproducible mesh, else null
 };
 
 namespace algebra {
@@ -123,15 +123,15 @@ namespace algebra {
 /// of j) y(v, j). X (k x f), E (m x k), Y (m x f). If values over transposed(A) are available, use
 /// edge_spmm_plan instead.
 ///
-/// Collective over the mesh: constructor and call. What travels: all of Y's rows, to the ranks that share
-/// them, sums of partial products along row, and the redistribution of X to its layout. Throws shape_error
-/// for operands that do not match the plan.
+/// Collective over the mesh: constructor and call. What travels: all of Y's rows to the ranks that share
+/// them, sums of partial products along row, and X, redistributed to its layout. Throws shape_error for
+/// operands that do not match the plan.
 template <class T, class Device>
 class transposed_edge_spmm_plan {
  public:
   using edges = edge_matrix<T, Device>;
 
-  /// For the pattern, width and heads of another plan.
+  /// With the pattern, width and heads of another plan.
   explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like) : exact_(like.exact_) {
     const auto& other = *like.schedule_;
     schedule_ = std::make_unique<detail::edge_schedule<T, Device>>(

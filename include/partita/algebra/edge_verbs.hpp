@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Element-wise functions, products with replicated weights and sums of edge matrices (entries x k, entries
-/// being those of the pattern), in the order of the tiles, under every policy. Sums count each entry of the
-/// pattern once, also where several ranks hold a tile; edge matrices have all k columns then.
+/// Element-wise functions, products with replicated weights and sums of edge matrices (entries x k, one row
+/// per entry of the pattern, in tile order), under every policy. Sums count each entry of the pattern once,
+/// even if several ranks hold its tile; edge matrices then have all k columns.
 
 #include <cmath>
 #include <optional>
@@ -28,7 +28,7 @@ void require_same_edges(const char* what, const A& a, const B& b) {
   base::throw_error<shape_error>({what, ": edge matrices over patterns of ", a.pattern().shape(), " and ",
                                   b.pattern().shape(), "; they must share one pattern"});
 }
-/// The same for the columns that they hold, too.
+/// The same, and also unless they hold the same columns.
 template <class A, class B>
 void require_same_values(const char* what, const A& a, const B& b) {
   require_same_edges(what, a, b);
@@ -36,7 +36,7 @@ void require_same_values(const char* what, const A& a, const B& b) {
   base::throw_error<shape_error>({what, ": edge matrices of ", a.heads(), " and ", b.heads(),
                                   " columns, from column ", a.first_head(), " and ", b.first_head()});
 }
-/// Throws shape_error unless y has the columns of E W, W being `weight`.
+/// Throws shape_error unless y has the columns of E W, where W is `weight`.
 template <class E, class Y>
 void require_edge_product(const char* what, const E& e, matrix_shape weight, const Y& y) {
   require_same_edges(what, e, y);
@@ -46,20 +46,20 @@ void require_edge_product(const char* what, const E& e, matrix_shape weight, con
                                   " does not fit one of ", y.heads(), " columns"});
 }
 
-/// The axes along which ranks have different entries of the pattern.
+/// The axes along which ranks hold different entries of the pattern.
 template <class T, class Device>
 axis_set entry_axes(const edge_matrix<T, Device>& e) {
   return e.pattern().layout().used();
 }
 
-/// Whether this rank is the one that counts its entries, of those that hold them.
+/// Whether this rank, among those that hold its entries, is the one that counts them.
 template <class T, class Device>
 bool counts_entries(const edge_matrix<T, Device>& e) {
   const auto& m = e.mesh();
   return partition::rank_in_group(m.shape(), partition::every_axis - entry_axes(e), m.at()) == 0;
 }
 
-/// visit(views of runs of e's and more's entries, of so many that local indices count their values).
+/// visit(views of runs of e's and more's entries), where each run is short enough for local indices.
 template <class Visit, class E, class... More>
 void for_entry_rows(Visit visit, E& e, More&... more) {
   const auto widest = static_cast<std::size_t>(std::max({e.heads(), more.heads()..., local_index{1}}));
@@ -75,7 +75,7 @@ void for_entry_rows(Visit visit, E& e, More&... more) {
                   });
 }
 
-/// The number of the pattern's entries. Collective over the ranks that own different ones.
+/// The number of the pattern's entries. Collective over the ranks that own different entries.
 template <class T, class Device>
 global_index all_entries(const edge_matrix<T, Device>& e) {
   return e.mesh().control(entry_axes(e)).all_reduce(static_cast<global_index>(e.pattern().local()->nonzeros));
@@ -89,13 +89,13 @@ addends<T, Device> addends_of(const edge_matrix<T, Device>& e, global_index all)
       e.mesh(), entry_axes(e), {e.values().data(), entries, e.heads(), e.heads()}, columns, {all, e.heads()}};
 }
 
-/// Dropout of the value of an entry of a part.
+/// Dropout of the value of an entry in a part.
 template <class T>
 struct dropped_edge_value {
   base::dropped<T> keep;
   global_index first_row, first_column;
   local_index columns;
-  const local_index* global_columns = nullptr;  ///< of the entries' columns, if these are renumbered
+  const local_index* global_columns = nullptr;  ///< of the entries' columns, if they are renumbered
   constexpr T operator()(local_index v, local_index u, local_index h, T value) const {
     if (global_columns != nullptr) u = global_columns[u];
     return keep(first_row + v, keep.vertex(first_column + u) * columns + h, value);
@@ -165,8 +165,8 @@ void add_row(const dense<T, replicated, Device>& bias, edge_matrix<T, Device>& y
 
 namespace algebra {
 
-/// first = the first entries of e, and e += first in these entries; the pattern of `first` is the first rows
-/// of e's. On a mesh of one rank; local.
+/// first = the first entries of e, and e += first there; the pattern of `first` is the first rows of e's
+/// pattern. On a mesh of one rank; local.
 template <class T, class Device>
 void copy_first(const edge_matrix<T, Device>& e, edge_matrix<T, Device>& first) {
   detail::for_entry_rows([&](auto to, auto from) { local::chunked::copy(e.mesh().queue(), from, to); }, first,
@@ -179,13 +179,13 @@ void add_first(const edge_matrix<T, Device>& first, edge_matrix<T, Device>& e) {
       e);
 }
 
-/// dropout of edge matrices over one pattern, which is planned in the first call.
+/// Dropout of edge matrices over one pattern; planned in the first call.
 template <class T, class Device>
 class edge_dropout {
  public:
-  /// y(v, u, h) = x(v, u, h) / (1 - p), or 0 with probability p, of all k columns; y may alias x. The choices
-  /// are those of the edge u -> v and of the column, as edge_scores makes them, on any number of ranks.
-  /// Local; no communication. Throws shape_error unless both have the same pattern and columns.
+  /// y(v, u, h) = x(v, u, h) / (1 - p), or 0 with probability p, for all k columns; y may alias x. Choices
+  /// depend on the edge u -> v and the column, as in edge_scores, and not on the number of ranks. Local; no
+  /// communication. Throws shape_error unless both have the same pattern and columns.
   void operator()(const edge_matrix<T, Device>& x, edge_matrix<T, Device>& y, const dropout_mask& mask) {
     detail::require_same_values("dropout", x, y);
     const auto& a = x.pattern();
@@ -319,8 +319,8 @@ T norm(const edge_matrix<T, Device>& e, std::source_location where = std::source
 
 namespace algebra {
 
-/// f(x(e, h), y(e, h), more(e, h) ...), which updates the values of y and more, in one pass; none of them may
-/// alias another. Local; no communication. Throws shape_error unless all have the same pattern and columns.
+/// f(x(e, h), y(e, h), more(e, h) ...) updates the values of y and more, in one pass; none of them may alias
+/// another. Local; no communication. Throws shape_error unless all have the same pattern and columns.
 template <class T, class Device, class Function, class... More>
 void update(const edge_matrix<T, Device>& x, Function f, edge_matrix<T, Device>& y, More&... more) {
   detail::require_same_values("update", x, y);
@@ -348,8 +348,8 @@ void weight_gradient(const edge_matrix<T, Device>& x, const edge_matrix<T, Devic
   x.mesh().sum_along(detail::entry_axes(x), dw.values());
 }
 
-/// This rank's contributions to column_sums and to weight_gradient: 0 on all but one of the ranks that hold
-/// the same entries. Local; on a reproducible mesh these themselves, see sum_parts. Throws as these do.
+/// This rank's contributions to column_sums and weight_gradient: 0 on all but one of the ranks with the same
+/// entries. Local; on a reproducible mesh the whole sums, see sum_parts. Throws as these do.
 template <class T, class Device>
 void column_sums_part(const edge_matrix<T, Device>& e, dense<T, replicated, Device>& sums) {
   if (reproducible_verbs_of<T>(e.mesh()) != nullptr) return column_sums(e, sums);
@@ -365,7 +365,7 @@ void weight_gradient_part(const edge_matrix<T, Device>& x, const edge_matrix<T, 
   if (!detail::counts_entries(x)) return fill(dw, T(0));
   detail::multiply_inner_here(x, g, dw);
 }
-/// What this rank receives in one of them of so many elements.
+/// What this rank receives in either of them for this number of elements.
 template <class T, class Device>
 traffic predicted_part_of_edges(const sparse<T, dynamic_layout, Device>& pattern, global_index elements) {
   const auto& m = pattern.mesh();

@@ -17,10 +17,10 @@ void gemm(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_ident
   gemm_plan<T, Device>(a, b, c, options, where)(alpha, a, b, beta, c, where);
 }
 
-/// C = op(A) op(B) (m x n = m x k times k x n). C is in the layout of one operand if the other is replicated;
-/// otherwise its rows are partitioned as those of op(A), and its columns as those of op(B) by the remaining
-/// axes. Its blocks are the operands', or even ones where these are transposed. Collective over the mesh.
-/// Communication and exceptions: see gemm_plan.
+/// C = op(A) op(B) (m x n = m x k times k x n). C has the layout of one operand if the other is replicated;
+/// otherwise its rows are partitioned like the rows of op(A), and its columns, by the remaining axes, like
+/// the columns of op(B). It keeps the operands' blocks, or has even blocks if they are transposed. Collective
+/// over the mesh. Communication and exceptions: see gemm_plan.
 template <algebra::detail::multiplicand A, algebra::detail::multiplicand B>
 auto gemm(const A& a, const B& b, const gemm_options& options = {},
           std::source_location where = std::source_location::current()) {
@@ -41,7 +41,7 @@ auto gemm(const A& a, const B& b, const gemm_options& options = {},
   return c;
 }
 
-/// X^T Y (f x g = (n x f)^T times n x g), on every rank: Gram matrices, gradients of weights. Collective over
+/// X^T Y (f x g = (n x f)^T times n x g), on every rank: Gram matrices and weight gradients. Collective over
 /// the mesh. Communication and exceptions: see gemm_plan.
 template <class T, layout X, layout Y, class Device>
 dense<T, replicated, Device> inner(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,

@@ -15,7 +15,7 @@ namespace partita::algebra {
 
 namespace detail {
 
-/// Throws error unless this label of vertex v is -1 or one of this many classes.
+/// Throws error unless this label of vertex v is -1 or a class below `classes`.
 inline void require_label(global_index v, global_index label, global_index classes) {
   if (label < -1)
     base::throw_error<error>({"vertex ", v, " has label ", label, "; one that is not counted has label -1"});
@@ -25,12 +25,12 @@ inline void require_label(global_index v, global_index label, global_index class
 
 }  // namespace detail
 
-/// The labels of this rank's rows of a vertex_rows matrix; -1 for vertices that are not counted.
+/// The labels of this rank's rows of a vertex_rows matrix; -1 for vertices not counted.
 template <class Device>
 class vertex_labels {
  public:
-  /// label(v) for every global row v of this rank; `counted` is the number of counted vertices over all
-  /// ranks of mesh::whole. Collective over these. What travels: an all-reduce of one element. Throws error
+  /// label(v) for every global row v of this rank; `counted` is the number of counted vertices over all ranks
+  /// of mesh::whole. Collective over these ranks. What travels: an all-reduce of one element. Throws error
   /// for a label below -1.
   template <class Function>
   vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) : rows_(rows) {
@@ -53,8 +53,8 @@ class vertex_labels {
   global_index counted() const { return counted_; }
   const local_index* data() const { return values_.data(); }
 
-  /// Throws shape_error unless they are of the rows of these logits, and error for a label that is none of
-  /// their columns.
+  /// Throws shape_error unless the labels belong to the rows of these logits, and error for a label without a
+  /// column.
   template <class T>
   void require_fit(const dense<T, vertex_rows, Device>& logits) const {
     if (!(rows_ == logits.row_blocking()))
@@ -82,7 +82,7 @@ inline void require_counted(global_index counted, matrix_shape logits) {
 
 /// loss = mean over counted vertices of -log softmax(z)_label; gradient = d loss / d z (n x classes).
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. Throws error when no vertex is
+/// Collective over the mesh. What travels: an all-reduce of one element. Throws error if no vertex is
 /// counted, and as vertex_labels::require_fit.
 template <class T, class Device>
 double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
@@ -99,14 +99,14 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
   return total[0] / static_cast<double>(labels.counted());
 }
 
-/// Whether cross_entropy may be taken in two halves: on devices that enqueue, without far memory, and not on
-/// reproducible meshes. Local.
+/// Whether cross_entropy may be split into two halves: on devices that enqueue, without far memory, and not
+/// on reproducible meshes. Local.
 template <class T, class Device>
 bool has_late_cross_entropy(const mesh<Device>& m) {
   return memory::enqueues<Device> && local::runs_whole(m.queue()) && reproducible_verbs_of<T>(m) == nullptr;
 }
-/// The first half of cross_entropy, for which no host waits: the gradient, and what this rank has of the sum
-/// of losses. Local; no communication. Throws as cross_entropy.
+/// The first half of cross_entropy, which does not block the host: the gradient, and this rank's part of the
+/// sum of losses. Local; no communication. Throws as cross_entropy.
 template <class T, class Device>
 requires memory::enqueues<Device>
 void start_cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
@@ -116,7 +116,7 @@ void start_cross_entropy(const dense<T, vertex_rows, Device>& logits, const vert
   start_cross_entropy(logits.mesh().queue(), logits.local(), labels.data(),
                       T(1) / static_cast<T>(labels.counted()), gradient.local(), sum);
 }
-/// The second half, when the queue has been synchronised: the loss. Collective over the mesh. What travels:
+/// The second half, after the queue has been synchronised: the loss. Collective over the mesh. What travels:
 /// an all-reduce of one element.
 template <class Device>
 double finish_cross_entropy(const mesh<Device>& m, const vertex_labels<Device>& labels,
@@ -128,7 +128,7 @@ double finish_cross_entropy(const mesh<Device>& m, const vertex_labels<Device>& 
 
 namespace detail {
 
-/// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 for vertices that are not counted.
+/// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 for vertices not counted.
 struct logistic_term {
   template <class T>
   constexpr T operator()(T z, T t) const {
@@ -136,7 +136,7 @@ struct logistic_term {
   }
 };
 
-/// scale (1 / (1 + exp(-z)) - t), or 0 for vertices that are not counted.
+/// scale (1 / (1 + exp(-z)) - t), or 0 for vertices not counted.
 template <class T>
 struct logistic_gradient {
   T scale;
@@ -148,11 +148,11 @@ struct logistic_gradient {
 }  // namespace detail
 
 /// loss = mean over counted vertices and all classes of the logistic loss of z against 0/1 targets, max(z, 0)
-/// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). Vertices that are not counted have
-/// targets of -1.
+/// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). Vertices not counted have targets of
+/// -1.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. Throws shape_error, and error when
-/// no vertex is counted.
+/// Collective over the mesh. What travels: an all-reduce of one element. Throws shape_error, and error if no
+/// vertex is counted.
 template <class T, class Device>
 double logistic_loss(const dense<T, vertex_rows, Device>& logits,
                      const dense<T, vertex_rows, Device>& targets, global_index counted,
@@ -167,10 +167,10 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
   return loss;
 }
 
-/// For each set of labels the fraction of counted vertices whose first largest logit is that of their label;
-/// 0 if none is counted. Logits with an element that is not a number are never right.
+/// For each set of labels, the fraction of counted vertices whose largest logit (the first among equals) is
+/// at their label; 0 if none is counted. Logits with a NaN are never right.
 ///
-/// Collective over the mesh. What travels: an all-reduce of an element for each set. Throws as
+/// Collective over the mesh. What travels: an all-reduce of one element per set. Throws as
 /// vertex_labels::require_fit.
 template <class T, class Device, class... Labels>
 std::array<double, sizeof...(Labels)> accuracies(const dense<T, vertex_rows, Device>& logits,
@@ -186,7 +186,7 @@ std::array<double, sizeof...(Labels)> accuracies(const dense<T, vertex_rows, Dev
   }
   return shares;
 }
-/// That of one set.
+/// The accuracy for one set.
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
   return accuracies(logits, labels)[0];

@@ -12,11 +12,11 @@
 namespace partita {
 
 /// Y(v, j) = max over u->v of H(u, j), or 0 if v has no in-edges (n x f, n x f); H and Y in vertex_rows. Edge
-/// values are ignored. Ties go to the neighbour with the smallest global index, at any number of ranks, and
-/// it alone receives the gradient: dH(u, j) = sum of dY(v, j) over all v whose maximum is at u.
+/// values are ignored. Ties go to the neighbour with the smallest global index, on any number of ranks; only
+/// it receives the gradient: dH(u, j) = sum of dY(v, j) over all v whose maximum is at u.
 ///
 /// Collective over the mesh: constructor and members. What travels: index lists, once, in the constructor.
-/// Forward: the rows of H owned by other ranks and referenced by in-edges of own vertices, f wide, each once.
+/// Forward: the rows of H (f wide) that other ranks own and in-edges of own vertices reference, each once.
 /// Backward: the gradients of the same rows, in the opposite direction; on a reproducible mesh as doubles,
 /// twice for double, and an all-reduce of two elements. A maximum needs whole rows of the graph, so the
 /// policy only determines which rank owns which vertices. Throws shape_error for matrices of the wrong shape.
@@ -41,7 +41,7 @@ class max_aggregation {
                                     part.rows_of(winners()));  // rows of (n/P, f)
   }
 
-  /// dh from dy, using the maxima of the last forward.
+  /// dh from dy, using the winners of the last forward.
   void backward(const matrix& dy, matrix& dh) {
     require(dy);
     require(dh);
@@ -95,10 +95,10 @@ class max_aggregation {
   local_index width_;
   transfer::halo<T, Device> halo_;
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  buffer<T, Device> table_;           ///< of values, then of gradients
+  buffer<T, Device> table_;           ///< first of values, then of gradients
   buffer<local_index, Device> winners_;
   local::entry_passes<Device> passes_;                          ///< over the parts of rows_
-  std::unique_ptr<algebra::max_gradient<T, Device>> gradient_;  ///< of a reproducible mesh
+  std::unique_ptr<algebra::max_gradient<T, Device>> gradient_;  ///< on a reproducible mesh, else null
 };
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Message passing with a function of one's own, whose gradient follows from it, under every policy.
+/// Message passing with a user-defined function, differentiated automatically, under every policy.
 
 #include <algorithm>
 #include <limits>
@@ -11,27 +11,27 @@
 
 namespace partita::algebra {
 
-/// f with K parameters for each column, p[0] ... p[K - 1], as its last argument; a named type may have a
-/// member `static constexpr int parameters = K` instead.
+/// f with K parameters per column, passed as the array p[0] ... p[K - 1] in its last argument; a named type
+/// may instead have a member `static constexpr int parameters = K`.
 template <int K, class Function>
 local::parametrised<K, Function> with_parameters(Function f) {
   return local::parametrised<K, Function>(std::move(f));
 }
 
-/// How the messages that reach a vertex become one row: their sum or mean, or column by column the largest or
-/// smallest; 0 without any.
+/// How the messages to a vertex are reduced to one row: sum, mean, or column-wise maximum or minimum; 0
+/// without messages.
 enum class message_reduction : std::uint8_t { sum, mean, max, min };
 
-/// What a message_plan is planned with.
+/// Options of a message_plan.
 struct message_options {
-  local_index heads = 1;  ///< columns of the edge matrix: 1, or a number that divides the width, or the width
+  local_index heads = 1;  ///< columns of the edge matrix: 1, the width, or a number that divides it
   message_reduction reduction = message_reduction::sum;
   row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
 namespace detail {
 
-/// The best message of this rank, or what loses against any other if it has none.
+/// This rank's best message, or, without one, a value that loses against all others.
 template <class T>
 struct own_candidate {
   matrix_view<const local_index> winners;
@@ -39,7 +39,7 @@ struct own_candidate {
     return winners(i, j) < 0 ? -std::numeric_limits<T>::infinity() : best;
   }
 };
-/// Which entry has the best message of all ranks: the larger the number, the smaller the name.
+/// Which entry has the best message of all ranks: a larger candidate means a smaller column.
 template <class T>
 struct rank_of_candidate {
   matrix_view<const T> own, all;
@@ -49,13 +49,13 @@ struct rank_of_candidate {
     return winner >= 0 && is_best ? std::numeric_limits<local_index>::max() - winner : -1;
   }
 };
-/// The winner from that number.
+/// The winner, from its candidate number.
 struct name_of_candidate {
   constexpr local_index operator()(local_index rank) const {
     return rank < 0 ? -1 : std::numeric_limits<local_index>::max() - rank;
   }
 };
-/// What has a winner, times `sign`; else 0.
+/// `sign` times the value if there is a winner, else 0.
 template <class T>
 struct won_value {
   matrix_view<const local_index> winners;
@@ -67,27 +67,27 @@ struct won_value {
 
 }  // namespace detail
 
-/// Planned messages along the entries (v, u) of a pattern, Z(v, j) = the sum over u of f(X(u, j), T(v, j),
-/// e(v, u, head of j), P(., j)), or the mean, the maximum or the minimum, and the gradients of X, T, e and P,
-/// which follow from f: `f` is a function of generic arithmetic (base/dual.hpp) of three numbers, or of two,
-/// the first and the third, if T has no part in it, and of an array if it has parameters (with_parameters).
-/// Without an edge matrix the third one is 1. X (k x w) has a row for each column of the pattern, T and Z
-/// (m x w) have one for each of its rows, in a layout that the pattern can multiply, with the heads side by
-/// side; where X is also T the pattern is square. P (K x c) has a row for each parameter, and c columns that
-/// are those of w / c columns of X each. No more than rows of X for one tile is stored besides: the messages
-/// never are. A maximum is that of the entry with the smallest column among equals, and it alone has the
-/// gradient. For weights that a softmax gives, message_scores_plan, edge_softmax and edge_spmm_plan.
+/// Planned messages along the entries (v, u) of a pattern, Z(v, j) = sum over u of f(X(u, j), T(v, j), e(v,
+/// u, head of j), P(., j)), or the mean, maximum or minimum over u, and the gradients of X, T, e and P,
+/// derived from f. `f` is a function in generic arithmetic (base/dual.hpp) of three numbers (of the first and
+/// the third only, if it ignores T) and of an array if it has parameters (with_parameters). Without an edge
+/// matrix the third argument is 1. X (k x w) has one row per column of the pattern, T and Z (m x w) one per
+/// row, in a layout the pattern can multiply, heads side by side; if X also serves as T, the pattern is
+/// square. P (K x c) has one row per parameter, and each of its c columns serves w / c columns of X. Messages
+/// are never stored: the extra memory is at most the rows of X for one tile. Ties in a maximum go to the
+/// entry with the smallest column, and only it gets the gradient. For softmax weights see
+/// message_scores_plan, edge_softmax and edge_spmm_plan.
 ///
-/// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
-/// stationary, all of T's rows to the ranks that share them if f reads them, and the sums; of maxima two
-/// all-reduces, of values and of their entries, over the ranks that share rows of A. Backward: the gradient
-/// of Z and, if f reads it, T to the ranks that share their rows, X's rows along row as in forward, and sums
-/// for these and for T; an all-reduce of the gradient of e along the axes that partition columns of a head;
-/// of P's, K w elements, unless it is this rank's part; edge values otherwise never; of a gradient that is
-/// not wanted no sums. On a reproducible mesh sums go as doubles, twice for double, after an all-reduce of
-/// the largest terms; maxima and rows as elsewhere; gradients of P are whole in both forms of backward. On
-/// devices f has a named type and a constexpr call operator. Throws shape_error for layouts that cannot be
-/// multiplied, heads that do not divide the width, and operands that do not match the plan.
+/// Collective over the mesh: constructor, forward and backward. What travels: in forward, X as in spmm with A
+/// stationary, all of T's rows to the ranks that share them if f reads them, and the sums; for maxima two
+/// all-reduces, of values and of entries, over the ranks that share rows of A. In backward: the gradient of Z
+/// and, if f reads it, T to the ranks that share their rows, X's rows along row as in forward, and sums for X
+/// and T; an all-reduce of e's gradient along the axes that partition the columns of a head; one of K w
+/// elements for P's gradient, unless only this rank's part is wanted; never edge values otherwise; no sums
+/// for unwanted gradients. On a reproducible mesh sums are sent as doubles, twice for double, after an
+/// all-reduce of the largest terms; maxima and rows as usual; both forms of backward give P's whole gradient.
+/// On devices f needs a named type and a constexpr call operator. Throws shape_error for layouts that cannot
+/// be multiplied, heads that do not divide the width, and operands that do not match the plan.
 ///
 /// Source: message passing as in Gilmer et al. (ICML 2017), section 2; forward-mode derivatives: Griewank and
 /// Walther, Evaluating Derivatives (SIAM 2008), chapter 3.
@@ -102,7 +102,7 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
   /// Whether f reads the rows of the targets.
   static constexpr bool reads_targets = core::reads_targets;
 
-  /// For operands in layout `l`, with columns partitioned by `features`.
+  /// For operands in layout `l` with columns partitioned by `features`.
   template <layout A>
   message_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features, Function f,
                message_options options = {})
@@ -112,17 +112,17 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
     if (reduction_ == message_reduction::mean) weigh();
     if (chooses()) prepare_winners(l, features);
   }
-  /// For operands like x.
+  /// For operands with the layout and blocking of x.
   template <layout A, layout X>
   message_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, Function f,
                message_options options = {})
       : message_plan(pattern, x.layout(), x.col_blocking(), std::move(f), options) {}
 
   using planned::function;
-  /// The heads whose columns this rank computes with; edge matrices need no other values here.
+  /// The heads whose columns this rank computes; edge matrices need values only for these.
   interval heads_here() const { return core_.come().heads_here(); }
 
-  /// z from x for both sides, an edge matrix and parameters, if there are any.
+  /// z from x (as source and target), and from an edge matrix and parameters, if any.
   template <layout X, layout Z>
   void forward(const dense<T, X, Device>& x, dense<T, Z, Device>& z) {
     forward(x, x, nullptr, z);
@@ -135,7 +135,7 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
   void forward(const dense<T, X, Device>& x, const edges& e, const parameters& p, dense<T, Z, Device>& z) {
     forward(x, x, &e, z, &p);
   }
-  /// z from rows of the sources and rows of the targets; e may be null, and p if f has no parameters.
+  /// z from source rows and target rows; e may be null, and so may p if f has no parameters.
   template <layout X, layout Y, layout Z>
   void forward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
                dense<T, Z, Device>& z, const parameters* p = nullptr) {
@@ -148,8 +148,8 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
       sum(x, z.local());
   }
 
-  /// dx += the gradient of x as source and as target, de += that of e, and dp += that of p, from the operands
-  /// of forward and the gradient of its result. The winners of a maximum are those of the last forward.
+  /// dx += the gradient of x as source and target, de += that of e, dp += that of p, given the operands of
+  /// forward and the gradient of its result. A maximum uses the winners of the last forward.
   template <layout X, layout Z, layout G>
   void backward(const dense<T, X, Device>& x, const dense<T, Z, Device>& dz, dense<T, G, Device>& dx) {
     backward(x, x, nullptr, dz, dx, dx, nullptr);
@@ -164,7 +164,7 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
                 const dense<T, Z, Device>& dz, dense<T, G, Device>& dx, edges& de, parameters& dp) {
     backward(x, x, &e, dz, dx, dx, &de, &p, &dp);
   }
-  /// The same for sources and targets of their own; e and p may be null, and de and dp if these gradients are
+  /// The same with separate sources and targets; e and p may be null, as may de and dp if these gradients are
   /// not wanted.
   template <layout X, layout Y, layout Z, layout G, layout H>
   void backward(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
@@ -172,8 +172,8 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
                 edges* de, const parameters* p = nullptr, parameters* dp = nullptr) {
     differentiate(sources, targets, e, dz, &dsources, &dtargets, de, p, dp, true);
   }
-  /// As above, but dp += what this rank contributes to the gradient of p, see sum_parts; dsources and
-  /// dtargets may be null, too.
+  /// As above, but dp += this rank's contribution to the gradient of p, see sum_parts; dsources and dtargets
+  /// may also be null.
   template <layout X, layout Y, layout Z>
   void backward_part(const dense<T, X, Device>& sources, const dense<T, Y, Device>& targets, const edges* e,
                      const dense<T, Z, Device>& dz, dense<T, dynamic_layout, Device>* dsources,
@@ -197,7 +197,7 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
     return core_.pattern().mesh().along(core_.pattern().layout().cols);
   }
 
-  /// The weights of a mean: one over the number of entries of a row of A on all ranks.
+  /// The weights of a mean: 1 / the number of entries in a row of A, over all ranks.
   void weigh() {
     const auto& pattern = core_.pattern();
     const auto& q = core_.queue();
@@ -264,8 +264,8 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
     core_.exact()->add_rows(parts, f, 0, z);
   }
 
-  /// The largest of this rank's entries, then of all ranks that share the rows; of smallest ones the
-  /// negatives.
+  /// The maximum over this rank's entries, then over all ranks that share the rows; minima negate the
+  /// values.
   void choose(const typename core::operands& x, matrix_view<T> z) {
     const auto& q = core_.queue();
     const T sign = reduction_ == message_reduction::min ? T(-1) : T(1);
@@ -327,10 +327,10 @@ class message_plan : public detail::planned_messages<message_plan<T, Device, Fun
 
   using planned::core_;
   message_reduction reduction_;
-  buffer<T, Device> weights_;                        ///< of the rows of A, for a mean
-  buffer<T, Device> best_, all_;                     ///< of this rank, and of all that share rows
-  buffer<local_index, Device> winners_;              ///< their columns; -1 for none
-  std::unique_ptr<redistribution<T, Device>> keep_;  ///< of maxima, to the layout of z
+  buffer<T, Device> weights_;                        ///< one per row of A, for a mean
+  buffer<T, Device> best_, all_;                     ///< of this rank, and of all ranks that share its rows
+  buffer<local_index, Device> winners_;              ///< their columns; -1 without a message
+  std::unique_ptr<redistribution<T, Device>> keep_;  ///< for maxima, to the layout of z
 };
 
 template <class T, layout A, layout X, class Device, class Function>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The input of a layer: a matrix with whole rows on each rank, dense or sparse, or slices of its columns.
+/// The input of a layer: a dense or sparse matrix with whole rows on each rank, or slices of its columns.
 
 #include <type_traits>
 #include <variant>
@@ -11,9 +11,9 @@ namespace partita {
 
 namespace algebra {
 
-/// A reference to X (n x f), which must outlive it, and, for a sparse X, what passes over its entries are
-/// planned with; copies share that. `constant`: X has the same entries in every pass, so that results
-/// depending on X alone are computed once. A dense X may be stored as base::bfloat16, see stored_as.
+/// A reference to X (n x f), which must outlive it, and, for a sparse X, the plans of passes over its
+/// entries; copies share these. `constant`: X has the same entries in every pass, so results that depend on X
+/// alone are computed once. A dense X may be stored as base::bfloat16, see stored_as.
 template <class T, class Device>
 class operand {
  public:
@@ -29,7 +29,7 @@ class operand {
       : x_(&x), constant_(constant), passes_(std::move(planned)) {}
   operand(algebra::column_slices<T, Device>& x) : x_(&x), constant_(false) {}
 
-  /// A sparse x with the pattern of X in its place, which shares what passes are planned with.
+  /// An operand for a sparse x with the pattern of X; it shares the plans of passes.
   operand like(const sparse_rows<T, Device>& x) const { return {x, false, passes_}; }
 
   bool constant() const { return constant_; }
@@ -43,27 +43,27 @@ class operand {
     return visit([](const auto& x) -> const blocking& { return x.row_blocking(); });
   }
 
-  /// The slices, or null for another X.
+  /// The slices, or null if X is of another kind.
   algebra::column_slices<T, Device>* slices() const {
     const auto* const found = std::get_if<algebra::column_slices<T, Device>*>(&x_);
     return found == nullptr ? nullptr : *found;
   }
 
-  /// The matrix stored as base::bfloat16, or null for another X.
+  /// The matrix stored as base::bfloat16, or null if X is of another kind.
   const rounded* stored() const {
     if constexpr (stored_as<base::bfloat16, T, Device>)
       if (const auto* const found = std::get_if<const rounded*>(&x_)) return *found;
     return nullptr;
   }
 
-  /// visitor(x), x a const dense<T, vertex_rows, Device>, or of base::bfloat16 where that is stored_as, a
-  /// const sparse_rows<T, Device> or an algebra::column_slices<T, Device>, which keeps what products with it
-  /// leave for their gradients.
+  /// visitor(x), where x is a const dense<T, vertex_rows, Device>, or one of base::bfloat16 if that is
+  /// stored_as, a const sparse_rows<T, Device>, or an algebra::column_slices<T, Device>, which keeps what its
+  /// products save for their gradients.
   template <class Visitor>
   decltype(auto) visit(Visitor visitor) const {
     return std::visit([&](auto* x) -> decltype(auto) { return visitor(*x); }, x_);
   }
-  /// The same, and visitor(x, what passes are planned with) for a sparse_rows<T, Device>.
+  /// The same, but visitor(x, plans of passes) for a sparse_rows<T, Device>.
   template <class Visitor>
   void visit_planned(Visitor visitor) const {
     std::visit(
@@ -76,7 +76,7 @@ class operand {
         x_);
   }
 
-  /// visitor(x) for a dense X. Throws error for another one.
+  /// visitor(x) for a dense X. Throws error for any other kind.
   template <class Visitor>
   void visit_dense(Visitor visitor) const {
     visit([&](auto& x) {
@@ -131,12 +131,12 @@ template <class T, class Device>
   base::throw_error<error>({"a matrix of ", x.shape(), " whose columns are cut cannot be written out"});
 }
 
-/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view of
-/// a dense X of T; of slices, those of their targets.
+/// The first rows of X, as many as a given blocking has: X itself if these are all its rows, else a view of a
+/// dense X of T; for slices, the rows of their targets.
 template <class T, class Device>
 class first_rows_operand {
  public:
-  /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of another X.
+  /// Valid until the next call. Throws shape_error as first_rows does, and for a part of any other kind of X.
   const operand<T, Device>& operator()(const operand<T, Device>& x, const blocking& rows) {
     rows_ = x.visit([&](auto& h) { return part(h, rows); });
     return *rows_;
@@ -162,16 +162,16 @@ class first_rows_operand {
   std::optional<operand<T, Device>> rows_;
 };
 
-/// Y (n x f), kept from when it is computed until it is read: as it is, or rounded to base::bfloat16, in half
-/// of the bytes.
+/// Y (n x f), kept from its computation until it is read: unchanged, or rounded to base::bfloat16 in half of
+/// the bytes.
 template <class T, class Device>
 class kept_matrix {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// As it is.
+  /// Unchanged.
   kept_matrix(matrix y) : own_(std::move(y)) {}
-  /// Throws error where Y is to be rounded, and that is not stored_as.
+  /// Throws error if Y is to be rounded but base::bfloat16 is not stored_as.
   kept_matrix(const mesh<Device>& m, const blocking& rows, const blocking& cols, bool rounds) {
     if (!rounds)
       own_.emplace(m, rows, cols);
@@ -181,15 +181,15 @@ class kept_matrix {
       throw error("activations are kept as bfloat16 for float, on the host");
   }
 
-  /// Where Y is to be computed, before keep(): in its own memory, or, if it is rounded, in `wide`, or in
-  /// memory until then where that is null.
+  /// Where to compute Y before keep(): in its own memory or, if it is rounded, in `wide`, or if that is null
+  /// in temporary memory.
   matrix& place(matrix* wide = nullptr) {
     if (own_) return *own_;
     return wide != nullptr
                ? *wide
                : wide_.emplace(rounded_->mesh(), rounded_->row_blocking(), rounded_->col_blocking());
   }
-  /// Y is what was computed in this place.
+  /// Y has been computed in this place.
   void keep(const matrix& y) {
     if constexpr (stored_as<base::bfloat16, T, Device>)
       if (rounded_) copy(y, *rounded_);
@@ -202,13 +202,13 @@ class kept_matrix {
     return *own_;
   }
   bool is_rounded() const { return rounded_.has_value(); }
-  /// Y itself, or, if it is rounded, its numbers in `wide`.
+  /// Y itself, or, if it is rounded, its elements written to `wide`.
   const matrix& widened(matrix& wide) const {
     if (own_) return *own_;
     copy(read(), wide);
     return wide;
   }
-  /// Where it is not rounded.
+  /// Y, if it is not rounded.
   const matrix& values() const { return *own_; }
 
  private:
@@ -225,7 +225,7 @@ class dense_operand {
   const matrix& operator()(const operand<T, Device>& x) {
     return x.visit([&](const auto& h) -> const matrix& { return whole(h); });
   }
-  /// The same, but numbers that are stored as base::bfloat16 are put in `wide`.
+  /// The same, but elements stored as base::bfloat16 are converted into `wide`.
   const matrix& operator()(const operand<T, Device>& x, matrix& wide) {
     if (x.stored() == nullptr) return (*this)(x);
     copy(x, wide);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A product on the blocks of this rank: what spmm_plan runs.
+/// A product of this rank's blocks, as run by spmm_plan.
 
 #include <algorithm>
 #include <memory>
@@ -14,9 +14,9 @@
 
 namespace partita::algebra::detail {
 
-/// What a plan says of itself. `supports_beta`, `fuses_epilogue`: whether products can be added to Y, and the
-/// epilogue follow, in the pass that multiplies. `words_of_x`: of the words predicted, those that are numbers
-/// of X. `between_nodes`: of what is predicted, see spmm_plan.
+/// What a plan reports. `supports_beta`, `fuses_epilogue`: whether the multiplying pass can add to Y and
+/// apply the epilogue. `words_of_x`: the predicted words that are elements of X. `between_nodes`: the part of
+/// the predicted traffic between nodes, see spmm_plan.
 struct product_facts {
   spmm_options options;
   traffic predicted;
@@ -25,9 +25,9 @@ struct product_facts {
   bool supports_beta = false, fuses_epilogue = false, reorders = false;
 };
 
-/// In how many parts Y (m x f) goes to another layout, so that one travels while the next is multiplied: each
-/// has 2^17 bytes of a rank, and there are 8 at most; on devices, where one takes a launch for every rank,
-/// 2^23 bytes, and 4; 1 over far memory.
+/// The number of parts in which Y (m x f) is redistributed, each sent while the next is multiplied: parts of
+/// 2^17 bytes per rank, at most 8; on devices, where each part costs a launch per rank, 2^23 bytes and at
+/// most 4; a single part over far memory.
 template <class T, class Device>
 std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_index features) {
   if (local::chunk_bytes(m.queue()) > 0) return 1;
@@ -36,8 +36,8 @@ std::size_t parts_of_result(const mesh<Device>& m, global_index rows, global_ind
   return static_cast<std::size_t>(
       std::clamp<global_index>(bytes / least, 1, memory::enqueues<Device> ? 4 : 8));
 }
-/// In how many parts sums across ranks leave, one while the next is multiplied: as many as slices were asked
-/// for, or parts of the result; at once where that was asked for.
+/// The number of parts in which sums are sent, each while the next is multiplied: the slices requested, or
+/// the parts of the result; one part if a single piece was requested.
 template <class T, class Device>
 std::size_t parts_of_sums(const spmm_blocks<Device>& b, const spmm_options& asked) {
   if (asked.slices > 0) return static_cast<std::size_t>(asked.slices);
@@ -49,26 +49,26 @@ template <class T, class Stored>
 class product {
  public:
   virtual ~product() = default;
-  /// y = the epilogue e of A x, for this rank's blocks; e has no more than facts() allow.
+  /// y = the epilogue e of A x, for this rank's blocks; e asks for no more than facts() allow.
   virtual void operator()(matrix_view<const Stored> x, matrix_view<T> y,
                           const local::spmm_epilogue<T>& e) = 0;
-  /// The same, with completed.done(j) when the rows of chunk j of y are complete.
+  /// The same; calls completed.done(j) when the rows of chunk j of y are complete.
   virtual void in_chunks(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e,
                          const completed_rows& completed) {
     (*this)(x, y, e);
     for (std::size_t j = 0; j < completed.chunks.size(); ++j) completed.done(j);
   }
-  /// Prepares in_chunks for chunks of these rows. Synchronises with the device.
+  /// Prepares in_chunks for these rows in each chunk. Synchronises with the device.
   virtual void plan_chunks(const std::vector<std::vector<interval>>&) {}
   virtual product_facts facts() const = 0;
 };
 
-/// The kernels of a product in stages. Collective over the mesh: constructor and call. What travels: what the
+/// The kernels of a staged product. Collective over the mesh: constructor and call. What travels: what the
 /// stages send.
 ///
-/// With a `part`, which is a product on the ranks along row alone with this rank's rows of the arranged X, Y
-/// has its result, too, before sums are taken along other axes: first the part's stages, then its own.
-/// `copies` of A's entries are kept for both.
+/// A `part` is a product over the ranks along row alone, with this rank's rows of the arranged X and Y. Its
+/// result is added before sums are taken along other axes: the part's stages run first, then these. `copies`
+/// copies of A's entries are kept for both.
 template <class T, class Device, class Stored>
 class staged_product final : public product<T, Stored> {
  public:
@@ -129,14 +129,14 @@ class staged_product final : public product<T, Stored> {
   }
 
  private:
-  /// sums = the end e of the product of the arranged x, on this rank and as far as it is summed along row.
+  /// sums = the end e of the product with the arranged x, on this rank and after its sums along row.
   void multiply(matrix_view<const Stored> x, matrix_view<T> sums, const local::spmm_epilogue<T>& e,
                 const completed_rows* completed = nullptr) {
     const auto rows = static_cast<std::size_t>(stages_.plan().a().rows);
     std::size_t number = 0;
     std::size_t left = stages_.plan().rows_of_tiles();
     const auto kernel = [&](std::size_t, const auto& part, auto from, T beta, auto to) {
-      // The last product added to a row of y has the end of the epilogue.
+      // The last product added to a row of y applies the end of the epilogue.
       local::spmm_epilogue<T> fusion = left <= rows ? e.from_row(part.first_row) : e.without_activation();
       left -= static_cast<std::size_t>(part.entries.rows);
       fusion.beta = beta;
@@ -162,10 +162,10 @@ class staged_product final : public product<T, Stored> {
   local::entry_passes<Device> passes_;
   std::unique_ptr<staged_product> part_;
   std::shared_ptr<const void> copies_;
-  std::vector<std::vector<interval>> rows_of_sums_;  // that leave in each part, where there are several
+  std::vector<std::vector<interval>> rows_of_sums_;  // rows sent in each part, if there are several
 };
 
-/// A as a product multiplies with it: its blocks, or those of A^T where A itself is not stored.
+/// A as a product uses it: its blocks, or those of A^T if A itself is not stored.
 template <class T, class Device>
 struct multiplied_matrix {
   partita::mesh<Device> mesh;
@@ -180,7 +180,7 @@ struct multiplied_matrix {
             a.is_stored(),    a.row_blocking(),
             a.col_blocking(), a.layout()};
   }
-  /// The partition of its product with an X of columns `features`, in layout x.
+  /// How its product with an X in layout x, of columns `features`, is partitioned.
   spmm_blocks<Device> blocks(const blocking& features, partita::layout x) const {
     return {mesh,
             is_stored ? rows : cols,
@@ -192,9 +192,9 @@ struct multiplied_matrix {
   }
 };
 
-/// A product whose rows along row are those of a vertex cover: with the entries that are kept, and in its
-/// part with those that were sent, read the other way. Blocks of A stay in place. What travels besides, when
-/// it is the first one with these blocks: see transfer::make_row_cover.
+/// A product that exchanges along row the rows of a vertex cover: it multiplies the entries that are kept,
+/// and in its part the entries that were sent, read transposed. Blocks of A stay in place. What travels
+/// besides, for the first such product with these blocks: see transfer::make_row_cover.
 template <class Stored, class T, class Device>
 std::unique_ptr<product<T, Stored>> make_covered_product(const spmm_blocks<Device>& blocks,
                                                          local::tile_analysis<T, Device>& a,
@@ -222,7 +222,7 @@ std::unique_ptr<product<T, Stored>> make_covered_product(const spmm_blocks<Devic
                                   parts_of_sums<T>(blocks, options), std::move(part), cover);
 }
 
-/// The product that multiplies X with columns `features`, in layout x.
+/// The product that multiplies an X in layout x with columns `features`.
 template <class Stored, class T, class Device>
 std::unique_ptr<product<T, Stored>> make_product(const multiplied_matrix<T, Device>& a,
                                                  const blocking& features, layout x, spmm_options options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a product does, in stages, and what of it travels; without the numbers of X and Y.
+/// The stages of a product and what it sends; independent of the elements of X and Y.
 
 #include <memory>
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace partita::algebra::detail {
 
-/// The values a product multiplies with: A's own, or an array of values for the entries of its tiles.
+/// The values that multiply X: A's own, or an array with one value for each entry of its tiles.
 enum class entry_values : std::uint8_t { own, given };
 
-/// A tile of A, or a chunk of its rows, with the step of the traffic along row that brings its rows or takes
+/// A tile of A, or a chunk of its rows, with the step of the exchange along row that brings its rows or sends
 /// its sums.
 struct product_stage {
   std::size_t tile = 0, chunk = 0, step = 0;
-  bool travels = false;  ///< else its rows, or sums, are this rank's own
+  bool travels = false;  ///< otherwise its rows or sums are this rank's own
   bool multiplies = true;
 };
 
@@ -28,9 +28,9 @@ struct product_stage {
 template <class T, class Device>
 class product_plan {
  public:
-  /// With needed rows only and A's own values there are two tiles, the rank's own and the merged remote ones,
-  /// so that Y is traversed twice at any number of ranks; or one of these for each slice. With given values
-  /// there is one chunk and one slice. `bytes`: of a number that travels along row.
+  /// If only needed rows are sent and A's own values are used, there are two tiles, the rank's own and the
+  /// merged remote ones, so Y is traversed twice on any number of ranks; or one merged tile per slice. With
+  /// given values there is one chunk and one slice. `bytes`: the size of an element sent along row.
   product_plan(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                spmm_options options, entry_values values, std::size_t bytes);
 
@@ -38,61 +38,61 @@ class product_plan {
   const local::csr_tiles<T, Device>& a() const { return a_->tiles(); }
   spmm_options options() const { return options_; }
   bool sums_go() const { return blocks_.sums_go(); }
-  /// Whether the blocks of A are in the same memory in every call.
+  /// Whether the blocks of A stay in the same memory in every call.
   bool blocks_stay() const { return !blocks_.col_cut() || blocks_.stays(options_); }
 
-  /// The blocks of A that this rank multiplies, by their rows of X, and the stages of each of them.
+  /// The blocks of A that this rank multiplies, by their rows of X, and the stages of each block.
   const std::vector<row_group>& groups() const { return groups_; }
   std::span<const product_stage> stages() const { return stages_; }
-  /// The steps of the traffic along row for each block, and the lists of the rows that travel; null where
-  /// whole sub-blocks do.
+  /// The steps of the exchange along row for each block, and the lists of the rows to send; null if whole
+  /// sub-blocks are sent.
   std::size_t steps_of_block() const {
     return lists_ ? lists_->steps_of_block() : static_cast<std::size_t>(blocks_.row_ranks());
   }
   const std::shared_ptr<const chunk_lists<Device>>& lists() const { return lists_; }
-  /// Those of the exchange on two levels, of which lists() are the first ones; none where rows travel at
-  /// once.
+  /// The lists of the two-level exchange, whose first level is lists(); empty if rows are sent
+  /// directly.
   const node_lists<Device>& by_node() const { return by_node_; }
   bool merges() const { return merges_; }
   block_stream<T, Device>& stream() const { return *stream_; }
 
-  /// The parts of A that a stage multiplies of block k, which has arrived.
+  /// The parts of A that stage s multiplies for block k, which has arrived.
   chunk_slices<T> parts(std::size_t k, const product_stage& s) const {
     if (!s.travels || chunks() == 1) return {stream_->parts(k, s.tile), 0, 1};
     return {stream_->parts(k, s.tile), s.chunk, chunks(),
             entries_.empty() ? std::span<const local_index>() : entries_[s.chunk]};
   }
-  /// Those of them that are in rows of Y.
+  /// The same, restricted to these rows of Y.
   chunk_slices<T> parts(std::size_t k, const product_stage& s, interval rows) const {
     return {stream_->parts(k, s.tile), rows};
   }
-  /// f(number, part) for the parts of a block that stays, numbered as they are multiplied.
+  /// f(number, part) for the parts of a block that stays, numbered in order of multiplication.
   template <class F>
   void for_parts(F f) const {
     std::size_t number = 0;
     for (const product_stage& s : stages_)
       for (const local::csr_slice<T>& part : parts(0, s)) f(number++, part);
   }
-  /// This rank's rows among those that travel along row for block k.
+  /// This rank's rows among those sent along row for block k.
   template <class View>
   View own_rows(std::size_t k, const View& all) const {
     const row_group& group = groups_[k];
     return all.block(group.first_row, 0, static_cast<local_index>(group.rows[blocks_.own_tile()]), width_);
   }
 
-  /// The columns of X that are multiplied here.
+  /// The columns of X that this rank multiplies.
   interval columns() const { return blocks_.columns(options_); }
   local_index width() const { return width_; }
-  /// The rows of all tiles that kernels multiply in one call.
+  /// The total number of tile rows that kernels process in one call.
   std::size_t rows_of_tiles() const { return tiles_ * static_cast<std::size_t>(a().rows); }
-  /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
+  /// The nonzeros this rank multiplies in one call, times the columns of X they are multiplied by.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   /// What this rank receives in one call, and in its stages alone.
   traffic predicted() const { return predicted_; }
   traffic predicted_stages() const { return predicted_ - predicted_sums_; }
-  /// Of it, where rows are handed on inside nodes, what comes from other nodes.
+  /// If rows are forwarded inside nodes: the part of predicted() that comes from other nodes.
   traffic predicted_between_nodes() const { return between_nodes_; }
-  /// Of the words, those that are numbers of X.
+  /// The number of these words that are elements of X.
   global_index words_of_x() const { return words_of_x_; }
 
  private:
@@ -112,7 +112,7 @@ class product_plan {
   bool merges_ = false;  ///< whether remote tiles are merged, in one for each slice
   std::vector<row_group> groups_;
   std::vector<product_stage> stages_;
-  std::vector<std::vector<local_index>> entries_;  ///< of each part of each chunk, where they are known
+  std::vector<std::vector<local_index>> entries_;  ///< of each part of each chunk, where known
   std::size_t tiles_ = 0, nonzeros_ = 0;
   local_index width_ = 0;
   std::unique_ptr<block_stream<T, Device>> stream_;
@@ -171,7 +171,7 @@ void product_plan<T, Device>::plan_lists(const spmm_cost<T, Device>& cost,
 template <class T, class Device>
 void product_plan<T, Device>::choose_steps(global_index needed_bytes) {
   const auto& m = blocks_.m;
-  if (options_.chunks == 1 && options_.slices == 0) options_.slices = 1;  // at once, as was asked for
+  if (options_.chunks == 1 && options_.slices == 0) options_.slices = 1;  // in a single piece, as requested
   options_.chunks =
       merges_ && !a_->tiles().is_counted()
           ? static_cast<int>(chunks_in_effect(m, options_.chunks, static_cast<std::size_t>(needed_bytes)))
@@ -212,7 +212,7 @@ template <class T, class Device>
 void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) {
   const std::size_t own = merges_ ? 0 : blocks_.own_tile();
   const auto ranks = static_cast<std::size_t>(blocks_.row_ranks());
-  const bool whole_sums = sums_go() && !lists_;  // whose owner takes part in the sum of its own
+  const bool whole_sums = sums_go() && !lists_;  // the owner then takes part in its own sum
   if (ranks > 1 && !merges_)
     for (std::size_t t = 0; t < ranks; ++t)
       if (!sums_go() || whole_sums || t != own)
@@ -222,7 +222,7 @@ void product_plan<T, Device>::plan_stages(const local::csr_tiles<T, Device>& a) 
   if (chunks() > 1 && groups_.size() == 1)
     entries_ = entries_of_chunks(blocks_.m.queue(), a.parts(1), chunks());
   tiles_ = groups_.size() * (merges_ ? 1 + slices() : ranks);
-  // Own rows are multiplied while those of others come; own sums are computed while those for others go.
+  // Own rows are multiplied while others arrive; own sums are computed while others are sent.
   if (!sums_go()) stages_.insert(stages_.begin(), product_stage{own});
   if (sums_go() && (!whole_sums || ranks == 1)) stages_.push_back({own});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Queues whose meshes are reproducible.
+/// Queues that make their meshes reproducible.
 
 #include <algorithm>
 #include <memory>
@@ -18,7 +18,7 @@ namespace partita {
 
 namespace algebra {
 
-/// Sums of terms on a grid that is the same for every arrangement; attention in one order.
+/// Sums of terms on a grid that is the same for every arrangement; attention in a fixed order.
 template <class T, class Device>
 class exact_verbs final : public reproducible_verbs<T, Device> {
  public:
@@ -112,8 +112,8 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
   }
 
  private:
-  /// dw = the sums over the ranks of what fill(part, sums) writes, of products of numbers up to `of_x` by
-  /// those of g.
+  /// dw = the sums over the ranks of what fill(part, sums) writes, sums of products of numbers up to `of_x`
+  /// with elements of g.
   template <class Fill>
   static void sum_inner(double of_x, const addends<T, Device>& g, weights& dw, const Fill& fill) {
     const auto grid = detail::common_grid(g.mesh, of_x, magnitude(g.mesh.queue(), g.block), g.shape.rows);
@@ -125,11 +125,11 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
 
 }  // namespace algebra
 
-/// A queue of the threads and memory of q, whose meshes are reproducible: with the same kind of queue on all
-/// ranks, spmm, spmm_plan, products with replicated weights and their gradients, sum, column_sums, maxima
-/// over neighbours, messages and scores of edges, softmaxes, products and sums of edge matrices, attention,
-/// losses and scores have the same bits for every policy, mesh, number of ranks and number of threads.
-/// Whatever else would sum in an order that depends on these throws error. For the host.
+/// A copy of q, with its threads and memory, whose meshes are reproducible. With such a queue on all ranks,
+/// spmm, spmm_plan, products with replicated weights and their gradients, sum, column_sums, maxima over
+/// neighbours, messages and scores of edges, softmaxes, products and sums of edge matrices, attention, losses
+/// and scores have the same bits for every policy, mesh, number of ranks and number of threads. Any other
+/// verb whose sums would depend on these throws error. For the host.
 template <class Device>
 device_queue<Device> reproducible(const device_queue<Device>& q) {
   const auto with_verbs = [](const device_queue<Device>& to, auto number) {

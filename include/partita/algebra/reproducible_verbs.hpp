@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What verbs do on a reproducible mesh, by an object that its queue finds: a program without such a mesh
-/// does not compile it.
+/// The verbs of a reproducible mesh, as an object found through its queue: a program without such a mesh does
+/// not compile them.
 
 #include <memory>
 #include <optional>
@@ -38,7 +38,7 @@ class edge_schedule;
 template <class T, class Device>
 struct addends {
   partita::mesh<Device> mesh;
-  axis_set axes;  ///< along which other ranks have other blocks
+  axis_set axes;  ///< along which other ranks hold other blocks
   matrix_view<const T> block;
   interval columns;
   matrix_shape shape;  ///< of the matrix
@@ -55,13 +55,13 @@ template <class T, class Device>
 class max_gradient {
  public:
   virtual ~max_gradient() = default;
-  /// dh from dy: the winners' rows of the table are summed over all ranks. Collective over the mesh.
+  /// dh from dy: sums the winners' rows of the table over all ranks. Collective over the mesh.
   virtual void operator()(const local::csr_slices<T>& rows, matrix_view<const local_index> winners,
                           matrix_view<const T> dy, matrix_view<T> dh) = 0;
   virtual traffic predicted(global_index width) const = 0;
 };
 
-/// Sums of rows that are added in lists, as gather_rows_plan has them; see exact_row_sums.
+/// Sums of rows added by lists, as in gather_rows_plan; see exact_row_sums.
 template <class T, class Device>
 class list_sums {
  public:
@@ -75,7 +75,7 @@ class list_sums {
   virtual traffic predicted() = 0;
 };
 
-/// A way to compute an attention, as attention says.
+/// An algorithm for an attention, see attention.
 template <class T, class Device>
 class attention_way {
  public:
@@ -90,7 +90,7 @@ class attention_way {
   virtual global_index coefficients() const = 0;
 };
 
-/// A part of a tile, whose messages have these operands and gradients.
+/// A part of a tile, with the operands of its messages and their gradients.
 template <class T>
 struct message_part {
   std::size_t tile = 0;
@@ -99,9 +99,9 @@ struct message_part {
   local::message_gradient<T> gradient;
 };
 
-/// Sums of what comes of messages, as message_plan and message_scores_plan say, over this rank's parts and
-/// all others. Outputs are those of a local::message_function: with slopes as it numbers them, else the
-/// messages, times the weights of rows, are the only one. Collective over the mesh.
+/// Sums over messages, as in message_plan and message_scores_plan, over this rank's parts and all others.
+/// Outputs are numbered as in local::message_function: with slopes its own, otherwise only the messages,
+/// times the weights of rows. Collective over the mesh.
 template <class T, class Device>
 class reproducible_messages {
  public:
@@ -109,17 +109,17 @@ class reproducible_messages {
   using parts = std::span<const message_part<T>>;
 
   virtual ~reproducible_messages() = default;
-  /// Before sums of these parts, with slopes or messages.
+  /// Call before the sums of these parts, with slopes or messages.
   virtual void begin(parts all, const function& f, bool slopes) = 0;
-  /// z += the sums at the rows of the pattern, x += those of the slopes by sources at its columns, both in
-  /// the layout of operands; values += those over columns of heads, for all entries; gradient (K x w) =
-  /// those of parameters over all entries.
+  /// z += the sums at the rows of the pattern; x += the sums of slopes by source, at its columns, both in the
+  /// layout of operands; values += the sums over the columns of heads, for all entries; gradient (K x w) =
+  /// the sums for parameters over all entries.
   virtual void add_rows(parts all, const function& f, std::size_t output, matrix_view<T> z) = 0;
   virtual void add_columns(parts all, const function& f, matrix_view<T> x) = 0;
   virtual void add_heads(parts all, const function& f, std::size_t output, const local::head_slice& s,
                          std::span<T> values) = 0;
   virtual void add_parameters(parts all, const function& f, matrix_view<T> gradient) = 0;
-  /// As the kernel message_largest, for this rank's parts.
+  /// Like the kernel message_largest, for this rank's parts.
   virtual void choose(parts all, const function& f, T sign, matrix_view<T> best,
                       matrix_view<local_index> winners) = 0;
 
@@ -130,31 +130,31 @@ class reproducible_messages {
   virtual traffic predicted_parameters(global_index elements) const = 0;
 };
 
-/// Products with values of edges, of the blocks in a layout that the pattern multiplies. Collective over the
+/// Products with edge values, of blocks in a layout that the pattern multiplies. Collective over the
 /// mesh.
 template <class T, class Device>
 class edge_products {
  public:
   using edges = edge_matrix<T, Device>;
-  /// Rows of 1 if there is none.
+  /// Rows of 1 if null.
   using operand = std::optional<matrix_view<const T>>;
 
   virtual ~edge_products() = default;
-  /// y = e x, as edge_spmm_plan.
+  /// y = e x, like edge_spmm_plan.
   virtual void multiply(const edges& e, const operand& x, matrix_view<T> y) = 0;
-  /// x = e^T y, as transposed_edge_spmm_plan.
+  /// x = e^T y, like transposed_edge_spmm_plan.
   virtual void multiply_transposed(const edges& e, const operand& y, matrix_view<T> x) = 0;
-  /// e = beta e + pattern o (y x^T), as sddmm_plan.
+  /// e = beta e + pattern o (y x^T), like sddmm_plan.
   virtual void sample(matrix_view<const T> y, matrix_view<const T> x, edges& e, T beta) = 0;
 
-  /// What this rank receives in each.
+  /// What this rank receives in each of these.
   virtual traffic predicted_multiply(bool has_operand) const = 0;
   virtual traffic predicted_transposed(bool has_operand) const = 0;
   virtual traffic predicted_sample() const = 0;
 };
 
-/// Sums with the same bits under every arrangement. Members that sum are collective over mesh::whole; what
-/// travels in each, beside what its verb says: predicted_sum of its elements in the place of an all-reduce.
+/// Sums with the same bits under every arrangement. Members that sum are collective over mesh::whole. What
+/// travels in each, besides what its verb says: predicted_sum of its elements instead of an all-reduce.
 template <class T, class Device>
 class reproducible_verbs {
  public:
@@ -166,25 +166,25 @@ class reproducible_verbs {
 
   /// The sum of all elements.
   virtual double sum(const addends<T, Device>& x) const = 0;
-  /// The sums of the columns, in `sums` (f).
+  /// The column sums, in `sums` (f).
   virtual void column_sums(const addends<T, Device>& x, std::span<T> sums) const = 0;
-  /// dw = X^T G. X is given as the slices of its transpose, or dense.
+  /// dw = X^T G. X is dense, or given as the slices of its transpose.
   virtual void inner(const addends<T, Device>& x, const addends<T, Device>& g, weights& dw) const = 0;
   virtual void inner(const local::csr_slices<T>& x, const vertex_block& g, weights& dw) const = 0;
-  /// As the kernel cross_entropy, summed over the ranks.
+  /// Like the kernel cross_entropy, summed over the ranks.
   virtual double cross_entropy(const vertex_block& logits, const local_index* labels, T scale,
                                vertex_block& gradient) const = 0;
-  /// sums(v, h) = the sum of e(v, u, h) over the entries of row v, for the rows of this rank's tiles, over
-  /// the ranks that share them, too.
+  /// sums(v, h) = the sum of e(v, u, h) over the entries of row v, for the rows of this rank's tiles,
+  /// including the other ranks that share them.
   virtual void entry_row_sums(const edge_matrix<T, Device>& e, matrix_view<T> sums) const = 0;
-  /// What this rank receives for the sums of so many elements over the ranks along `axes`.
+  /// What this rank receives for sums of `elements` elements over the ranks along `axes`.
   virtual traffic predicted_sum(const mesh& m, axis_set axes, global_index elements) const = 0;
 
-  /// `terms`: at most so many make an element of Y.
+  /// `terms`: the largest number of terms in an element of Y.
   virtual std::unique_ptr<detail::product<T, T>> make_product(
       const detail::spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
       const spmm_options& options, global_index terms) const = 0;
-  /// `sources`, `needed`: of the halo of a table of rows; `terms` as above.
+  /// `sources`, `needed`: from the halo of a table of rows; `terms` as above.
   virtual std::unique_ptr<max_gradient<T, Device>> make_max_gradient(const mesh& m, const blocking& sources,
                                                                      const std::vector<global_index>& needed,
                                                                      global_index terms) const = 0;
@@ -194,23 +194,23 @@ class reproducible_verbs {
                                                                    const score_shape& shape,
                                                                    local_index head_width,
                                                                    int hops) const = 0;
-  /// Of messages along the entries of a pattern, for operands in layout `l`, whose rows are needed in layout
+  /// For messages along the entries of a pattern, for operands in layout `l` whose rows are needed in layout
   /// `spread`.
   virtual std::unique_ptr<reproducible_messages<T, Device>> make_messages(
       const sparse<T, dynamic_layout, Device>& pattern, layout l, layout spread,
       const blocking& features) const = 0;
-  /// `rows_come`: those of X to the tiles.
+  /// `rows_come`: the exchange of X's rows to the tiles.
   virtual std::unique_ptr<edge_products<T, Device>> make_edge_products(
       std::shared_ptr<detail::edge_schedule<T, Device>> rows_come) const = 0;
 };
 
-/// Those of a reproducible mesh; null of others.
+/// The verbs of a reproducible mesh; null for any other.
 template <class T, class Device>
 const reproducible_verbs<T, Device>* reproducible_verbs_of(const mesh<Device>& m) {
   return m.queue().template find<reproducible_verbs<T, Device>>();
 }
 
-/// What this rank receives for a sum over all ranks of so many numbers.
+/// What this rank receives for a sum of this number of elements over all ranks.
 template <class T, class Device>
 traffic predicted_sum(const mesh<Device>& m, global_index elements) {
   if (const auto* const verbs = reproducible_verbs_of<T>(m))
@@ -221,16 +221,16 @@ traffic predicted_sum(const mesh<Device>& m, global_index elements) {
   return received(op, m.rank(), m.size());
 }
 
-/// Verbs whose result is this rank's part of a sum (weight_gradient_part, column_sums_part, and what is
-/// computed on mesh::alone) give all of it on a reproducible mesh. `parts` = their sums, on either,
-/// when the request has been waited for. Collective over the mesh. What travels: an all-reduce, or nothing on
-/// a reproducible mesh.
+/// parts = their sums over the ranks, available once the request has been waited for. Some verbs give this
+/// rank's part of a sum (weight_gradient_part, column_sums_part, and results on mesh::alone); on a
+/// reproducible mesh they give the whole sum. Collective over the mesh. What travels: an all-reduce, or
+/// nothing on a reproducible mesh.
 template <class Device, class Values>
 [[nodiscard]] request start_sum_of_parts(const mesh<Device>& m, Values&& parts) {
   if (m.size() == 1 || m.reproducible()) return {};
   return m.along(partition::every_axis).start_all_reduce(parts);
 }
-/// The same at once.
+/// The same, blocking.
 template <class Device, class Values>
 void sum_parts(const mesh<Device>& m, Values&& parts) {
   start_sum_of_parts(m, parts).wait();
@@ -240,7 +240,7 @@ template <class Device, class Values>
 void sum_host_parts(const mesh<Device>& m, Values&& parts) {
   if (m.size() > 1 && !m.reproducible()) m.world().all_reduce(parts);
 }
-/// What this rank receives for so many elements: in sum_parts, and in the verb that gives them.
+/// What this rank receives for this number of elements, in sum_parts and in the verb that gives the parts.
 template <class T, class Device>
 traffic predicted_sum_of_parts(const mesh<Device>& m, global_index elements) {
   return m.reproducible() ? traffic{} : predicted_sum<T>(m, elements);

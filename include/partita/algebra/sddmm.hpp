@@ -8,11 +8,11 @@
 namespace partita {
 
 /// A planned E = A's pattern o (Y X^T): e(v, u, h) = sum over the columns j of head h of y(v, j) x(u, j). E
-/// has the pattern of A (m x k); Y (m x f) and X (k x f) are in a layout that A can multiply, with the heads
-/// side by side.
+/// has the pattern of A (m x k); Y (m x f) and X (k x f) are in a layout that A can multiply, heads side by
+/// side.
 ///
 /// Collective over the mesh: constructor and call. What travels: X as in spmm with A stationary, all of Y's
-/// rows, to the ranks that share them, and an all-reduce of E's values along the axes that partition the
+/// rows to the ranks that share them, and an all-reduce of E's values along the axes that partition the
 /// columns of a dot product. Throws shape_error for layouts that cannot be multiplied, heads that do not
 /// divide the width, and operands that do not match the plan.
 template <class T, class Device>
@@ -20,10 +20,10 @@ class sddmm_plan {
  public:
   using edges = edge_matrix<T, Device>;
 
-  /// For the pattern, width and heads of another plan, sharing its row exchange of X.
+  /// With the pattern, width and heads of another plan, sharing its row exchange of X.
   explicit sddmm_plan(const edge_spmm_plan<T, Device>& like)
       : schedule_(like.schedule_), exact_(like.exact_), spread_(*schedule_) {}
-  /// For Y and X like x.
+  /// For Y and X with the layout and blocking of x.
   template <layout A, layout X>
   sddmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
              row_exchange rows = row_exchange::automatic)
@@ -43,13 +43,13 @@ class sddmm_plan {
     if (slices.size() > 1) slices.all_reduce(e.values());
   }
 
-  /// As above without the final all-reduce: each rank computes the contribution of its own columns.
+  /// As above without the final all-reduce: each rank adds up only its own columns.
   template <layout Y, layout X>
   void parts(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     schedule_->require(e, x, y);
     parts(y.local(), x.local(), e, beta);
   }
-  /// Axes along which the ranks hold contributions to the same value.
+  /// Axes along which ranks hold contributions to the same value.
   axis_set summed_axes() const { return schedule_->spread().cols; }
 
   /// What this rank receives in one call, and in one call without the final all-reduce, in closed form.

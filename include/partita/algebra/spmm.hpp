@@ -19,28 +19,28 @@ namespace partita {
 
 namespace algebra::detail {
 
-/// For the types only; layouts known at run time are assumed to be multipliable.
+/// Decided from the types alone; layouts known only at run time are assumed to be multipliable.
 template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
                                             partition::multipliable(A, X);
 
-/// Along row, as explain() says it.
+/// What is sent along row, in the words of explain().
 inline const char* what_travels(row_exchange rows) {
   if (rows == row_exchange::full) return "whole blocks of X";
   return rows == row_exchange::cover ? "rows of X and of sums that cover A" : "needed rows of X";
 }
 
-/// The layout in which A multiplies an X that is in layout l: `named`, or l itself where that is whole rows
-/// cut by the axes that cut A. No row then changes its rank before the product, and sums of partial products
-/// go where the rows of Y are. For an A that may move along col it is whichever brings less to the busiest
-/// rank. Collective over the mesh. What travels: see spmm_cost, for such an A, and a sum of two integers.
+/// The layout in which A multiplies an X in layout l: `named`, or l if it keeps rows whole and partitions
+/// them by the axes that partition A; then rows stay on their ranks, and sums of partial products go to the
+/// owners of Y's rows. For an A that may move along col, the one with less traffic at the busiest rank.
+/// Collective over the mesh. What travels: for such an A see spmm_cost, and a sum of two integers.
 template <class T, class Device>
 layout least_moved(const multiplied_matrix<T, Device>& a, layout l, layout named, const blocking& features,
                    spmm_options options) {
   const mesh_shape shape = a.mesh.shape();
   const layout whole = partition::full_width(a.layout);
   if (partition::same_blocks(shape, l, named) || !partition::same_blocks(shape, l, whole) ||
-      shape.size(whole.rows) < shape.size())  // ranks with the same rows would all compute the same
+      shape.size(whole.rows) < shape.size())  // otherwise ranks with the same rows would all compute the same
     return named;
   const spmm_blocks<Device> moving = a.blocks(features, named);
   if (!moving.col_cut() || options.stationary == stationary::a || options.rows == row_exchange::cover)
@@ -72,7 +72,7 @@ template <class T, layout A, class Device>
 
 namespace algebra {
 
-/// Whether an A of T multiplies an X of base::bfloat16 on this device.
+/// Whether an A of T can multiply an X of base::bfloat16 on this device.
 template <class T, class Device>
 inline constexpr bool multiplies_bfloat16 = std::is_same_v<T, float>&& local::multiplies_bfloat16<Device>;
 
@@ -88,20 +88,20 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 
 }  // namespace algebra
 
-/// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A): its
-/// own blocks multiply if it is stored, else those of A, read the other way.
+/// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A): if
+/// A^T is stored, its blocks are multiplied, otherwise A's blocks are read transposed.
 ///
-/// Collective over the mesh: constructor and call. What travels: see product_stages; if A cannot multiply X
-/// in place, nor whole rows where they are for less (see least_moved), X is redistributed to the layout of
-/// A's policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are
-/// exchanged, a second copy of A's block is kept, with its remote tiles merged. Operands in far memory pass
-/// through the window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in
-/// these chunks, for each combination of operands that are far, and throws budget_error where the window does
-/// not hold an entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums
-/// travel as doubles, see exact_product. An X of base::bfloat16 for A and Y of float travels as such, in 2
-/// bytes for each of the same words; sums are of float throughout, on the host with the bits that the floats
-/// of X give; where such an X or A is far, they are addressed where they are. Throws error for such an X on a
-/// reproducible mesh, and shape_error naming shapes and layouts when A and X do not match.
+/// Collective over the mesh: constructor and call. What travels: see product_stages. If A can multiply X
+/// neither in place nor, at lower cost, in whole rows where they are (see least_moved), X is redistributed to
+/// the layout of A's policy, and Y back (free if the blocks are the same on this mesh). If only needed rows
+/// are exchanged, a second copy of A's block is kept, with its remote tiles merged. Operands in far memory
+/// are streamed through the queue's window in chunks of A's rows. The first call copies A's structure into
+/// these chunks, once for each combination of far operands; it throws budget_error if the window cannot hold
+/// one entry with its rows twice. On a reproducible mesh far operands are read in place, and sums are sent as
+/// doubles, see exact_product. An X of base::bfloat16 for A and Y of float is sent in that format: as many
+/// words, 2 bytes each. All sums are in float; on the host they have the same bits as if X were given as
+/// floats. If such an X or its A is far, both are read in place. Throws error for such an X on a reproducible
+/// mesh, and shape_error naming shapes and layouts if A and X do not match.
 template <class T, class Device, class Stored = T>
 class spmm_plan {
   static_assert(std::is_same_v<Stored, T> ||
@@ -111,7 +111,7 @@ class spmm_plan {
                 "products with an X of bfloat16 are for the host and CUDA devices");
 
  public:
-  /// For X and Y like x.
+  /// For X and Y with the layout and blocking of x.
   template <layout A, layout X>
   spmm_plan(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x, spmm_options options = {},
             std::source_location where = std::source_location::current())
@@ -144,10 +144,10 @@ class spmm_plan {
     (*this)(alpha, x, y, {.beta = beta}, where);
   }
   /// y = drop(clamp(alpha A x + e.beta y + e.bias)), see epilogue; e.beta = 0 overwrites y. Same
-  /// communication. The epilogue is applied in the pass of the last local product if no partial products are
-  /// summed across ranks behind it and that pass is not a library's; otherwise in one pass after the sums. If
-  /// they are summed, e.beta != 0 takes one more block of y as scratch memory, allocated in the first such
-  /// call. On devices alpha != 1 multiplies by the built-in kernel, not by cuSPARSE.
+  /// communication. The epilogue is fused into the last local product if no sums across ranks follow it and
+  /// no vendor library computes it; otherwise it is a separate pass after the sums. With such sums, e.beta !=
+  /// 0 needs one more block of y as scratch memory, allocated in the first such call. On devices alpha != 1
+  /// uses the built-in kernel, not cuSPARSE.
   template <layout X, layout Y>
   void operator()(std::type_identity_t<T> alpha, const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                   const std::type_identity_t<epilogue<T, Device>>& e,
@@ -157,27 +157,27 @@ class spmm_plan {
     run(x.local(), algebra::detail::epilogue_of_block(alpha, e, y), y.local());
   }
 
-  /// What (*this)(x, y) will move between near and far memory, by the closed forms of its operations (see
-  /// far_rehearsal); nothing without far memory. It is planned for these operands, and y is undefined
-  /// afterwards. Collective over the mesh. What travels: what does in a call.
+  /// The bytes that (*this)(x, y) will move between near and far memory, from the closed forms of its
+  /// operations (see far_rehearsal); empty without far memory. Plans for these operands and leaves y
+  /// undefined. Collective over the mesh. What travels: the same as in a call.
   template <layout X, layout Y>
   far_forecast forecast(const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                         std::source_location where = std::source_location::current()) {
     return memory::rehearsed(y.mesh().queue(), [&] { (*this)(x, y, where); });
   }
-  /// How this rank multiplies: "A X in (row; col), Y stationary, needed rows of X are exchanged: 120 words
-  /// are received and 4800 multiplied". For chunks and far bytes: forecast(x, y).explain().
+  /// How this rank multiplies, e.g. "A X in (row; col), Y stationary, needed rows of X are exchanged: 120
+  /// words are received and 4800 multiplied". For chunks and far bytes see forecast(x, y).explain().
   std::string explain() const;
 
   /// What this rank receives in one call, in closed form.
   traffic predicted() const { return product_->facts().predicted + change_.predicted(); }
-  /// Of it, what crosses to this rank from other nodes, where spmm_options::ranks_of_node is in effect.
+  /// The part of predicted() that comes from other nodes, if spmm_options::ranks_of_node is in effect.
   traffic predicted_between_nodes() const { return product_->facts().between_nodes; }
-  /// How many of these words are numbers of X, each of sizeof(Stored) bytes.
+  /// The number of these words that are elements of X, of sizeof(Stored) bytes each.
   global_index predicted_words_of_x() const {
     return product_->facts().words_of_x + change_.predicted_inner().words;
   }
-  /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
+  /// The nonzeros this rank multiplies in one call, times the columns of X they are multiplied by.
   global_index multiplications() const { return product_->facts().multiplications; }
   /// The options in effect, with `automatic` resolved.
   spmm_options options() const { return product_->facts().options; }
@@ -192,9 +192,9 @@ class spmm_plan {
                const blocking& y_cols) const;
   /// y = the epilogue e of A x, on this rank's blocks.
   void run(matrix_view<const Stored> x, local::spmm_epilogue<T> e, matrix_view<T> y);
-  /// y = the part of an epilogue of A x that the multiplying pass can have.
+  /// y = A x with the part of the epilogue that can be fused into the multiplying pass.
   void multiply(matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y);
-  /// The columns of X, if A can multiply it.
+  /// The column blocking of X. Throws unless A can multiply X.
   template <layout A, layout X>
   static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x) {
     if (x.shape().rows != a.shape().cols)
@@ -219,7 +219,7 @@ class spmm_plan {
   std::vector<std::vector<interval>> rows_sent_;  // of Y, in each part on its way to its layout
   std::optional<dense<Stored, dynamic_layout, Device>> x_;
   std::optional<dense<T, dynamic_layout, Device>> y_;
-  buffer<T, Device> scratch_;  // a block of y, for accumulation into it
+  buffer<T, Device> scratch_;  // a block of y, to accumulate into it
 };
 
 template <class T, class Device, class Stored>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums of partial products across ranks: along col over columns (A stationary), then along depth over rows;
-/// or along both over rows, where these are whole.
+/// or along both over rows, if rows are whole.
 
 #include <algorithm>
 #include <array>
@@ -24,11 +24,11 @@ void require_distinct(const char* what, const X& x, const Y& y) {
     base::throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
 }
 
-/// Reduce-scatter of partial blocks along axes: rank q keeps piece q of the rows or columns. It may be cut in
-/// parts, each an even share of the rows of every piece, which leave one by one while others are computed.
+/// Reduce-scatter of partial blocks along axes: rank q keeps piece q of the rows or columns. It may be split
+/// into parts, each an even share of the rows of every piece, and each sent while the next is computed.
 ///
 /// Collective over the ranks along these axes: call and leave. What travels: each rank's piece, from all
-/// others, in as many messages as parts.
+/// others, in one message per part.
 template <class T, class Device>
 class scattered_sum {
  public:
@@ -46,7 +46,7 @@ class scattered_sum {
     cut(1);
   }
 
-  /// Cuts it in so many parts, before it is first called.
+  /// Splits it into `parts` parts, before the first call.
   void cut(std::size_t parts) {
     counts_.assign(parts, {});
     std::size_t most = 0;
@@ -58,7 +58,7 @@ class scattered_sum {
       packed_[slot] = buffer<T, Device>(queue_, most);
   }
   std::size_t parts() const { return counts_.size(); }
-  /// The rows of the partial block that leave in each part.
+  /// The rows of the partial block that each part sends.
   std::vector<std::vector<interval>> rows_of_parts() const {
     std::vector<std::vector<interval>> all(parts());
     for (std::size_t j = 0; j < parts(); ++j)
@@ -68,7 +68,7 @@ class scattered_sum {
 
   matrix_view<T> input() { return {partial_.data(), rows_, cols_, cols_}; }
 
-  /// The next part leaves; `mine`: this rank's piece, contiguous, which is complete after the call.
+  /// Sends the next part; `mine`: this rank's piece, contiguous and complete after the call.
   void leave(std::span<T> mine) {
     const std::size_t j = left_++;
     std::size_t begin = 0;
@@ -84,14 +84,14 @@ class scattered_sum {
         group_.start_reduce_scatter(leaving.first(comm::total_of(std::span<const global_index>(counts_[j]))),
                                     counts_[j], mine.subspan(begin, static_cast<std::size_t>(count(j))));
   }
-  /// mine = the sum of this rank's piece; what has not left leaves.
+  /// mine = the sum of this rank's piece; sends the remaining parts.
   void operator()(std::span<T> mine) {
     while (left_ < parts()) leave(mine);
     for (request& r : requests_) r.wait();
     left_ = 0;
   }
 
-  /// The messages that this rank receives beyond those of a call at once.
+  /// The messages this rank receives beyond those of a single-part call.
   global_index more_messages() const {
     global_index filled = 0;
     for (std::size_t j = 0; j < parts(); ++j) filled += count(j) > 0 ? 1 : 0;
@@ -99,7 +99,7 @@ class scattered_sum {
   }
 
  private:
-  /// What rank q keeps of part j, within the partial block.
+  /// Rank q's rectangle of part j, within the partial block.
   partition::rectangle block(std::size_t j, std::size_t q) const {
     const auto share = [&](interval rows) {
       return base::part_of(rows, static_cast<global_index>(j), static_cast<global_index>(parts()));
@@ -110,7 +110,7 @@ class scattered_sum {
                     : partition::rectangle{share({0, rows_}), piece};
   }
   global_index count(std::size_t j) const { return counts_[j][static_cast<std::size_t>(group_.rank())]; }
-  /// Else a part is the partial block as it is.
+  /// Whether parts are packed; otherwise a part is the partial block itself.
   bool packs() const { return !by_rows_ || parts() > 1; }
 
   communicator group_;
@@ -140,7 +140,7 @@ class accumulator {
  public:
   accumulator(matrix_view<T> out, T beta = 0) : out_(out), beta_(beta) {}
 
-  /// Where a kernel writes: result = ... + beta result.
+  /// Target of a kernel: result = ... + beta result.
   struct target {
     T beta;
     matrix_view<T> result;
@@ -159,7 +159,7 @@ class accumulator {
   local_index begun_ = 0;  ///< rows before this one have been written
 };
 
-/// All sums across ranks that follow a local product, or the way of finished sums to another layout.
+/// All sums across ranks after a local product, or the redistribution of finished sums to another layout.
 template <class T, class Device>
 class partial_sums {
  public:
@@ -186,7 +186,7 @@ class partial_sums {
                                                          pieces_along(m, over, rows, dense.rows), true);
   }
 
-  /// For sums that are finished in layout `from`, on their way to `to`.
+  /// For sums finished in layout `from` that are redistributed to `to`.
   partial_sums(const mesh<Device>& m, const blocking& rows, const blocking& features, layout from,
                layout to) {
     if (partition::same_blocks(m.shape(), from, to)) return;
@@ -194,7 +194,7 @@ class partial_sums {
     finished_ = buffer<T, Device>(m.queue(), static_cast<std::size_t>(change_->old_block().size()));
   }
 
-  /// No sums needed, or all in place: the product can be written directly to the result.
+  /// No sums needed, or all of them in place: the product can be written directly to the result.
   bool empty() const { return !columns_ && !rows_ && !change_; }
   /// No sums needed at all: the product can accumulate into existing values.
   bool in_place() const { return empty() && !all_reduces_; }
@@ -203,12 +203,12 @@ class partial_sums {
     return columns_ ? columns_->input() : rows_->input();
   }
 
-  /// The sum that may leave in parts: that over ranks where there is one.
+  /// The sum that may be sent in parts: over rows if there is one, else over columns.
   scattered_sum<T, Device>* in_parts() const {
     if (columns_ && rows_) return nullptr;
     return columns_ ? columns_.get() : rows_.get();
   }
-  /// Its next part leaves for y.
+  /// Sends the next part of y.
   void leave(matrix_view<T> y) { in_parts()->leave(entries_of(y)); }
 
   /// y: this rank's block of the result, row-major and contiguous.

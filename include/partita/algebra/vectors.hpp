@@ -27,8 +27,8 @@ struct plus_scaled_column {
   constexpr T operator()(local_index i, local_index j, T y) const { return y + alpha[j] * x(i, j); }
 };
 
-/// The range of sums of squares whose square roots are taken as they are, and the powers of 2 that scale
-/// numbers beyond it such that all squares that count are normal numbers (Blue, ACM TOMS 4, 1978).
+/// The range of sums of squares whose square roots are taken directly, and the powers of 2 that scale numbers
+/// outside it so that all squares that matter are normal numbers (Blue, ACM TOMS 4, 1978).
 template <class T>
 struct square_range {
   static constexpr bool wide = std::is_same_v<T, double>;
@@ -36,7 +36,7 @@ struct square_range {
   static constexpr T down = static_cast<T>(wide ? 0x1p-600 : 0x1p-90);
   static constexpr T up = static_cast<T>(wide ? 0x1p600 : 0x1p95);
 
-  /// By what to scale numbers with this sum of squares. 1 for NaN.
+  /// The scale for numbers with this sum of squares. 1 for NaN.
   static T factor(T squares) { return std::isinf(squares) ? down : squares < least ? up : T(1); }
 };
 
@@ -86,8 +86,8 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
   x.mesh().sum_along(x.layout().used(), products.values());
 }
 
-/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x); where
-/// that is infinite or next to 0, once more with a scaled copy of x, so that only a norm beyond the range of
+/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x); if
+/// that is infinite or close to 0, computed again from a scaled copy of x, so only a norm beyond the range of
 /// T is infinite.
 template <class T, layout X, class Device>
 T norm(const dense<T, X, Device>& x, std::source_location where = std::source_location::current()) {
@@ -100,8 +100,8 @@ T norm(const dense<T, X, Device>& x, std::source_location where = std::source_lo
   return std::sqrt(dot(y, y, where)) / factor;
 }
 
-/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms), and
-/// scaled as the norm above, column by column.
+/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms),
+/// scaled column by column as in the norm above.
 template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
           std::source_location where = std::source_location::current()) {
