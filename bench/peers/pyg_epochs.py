@@ -3,8 +3,8 @@
 """Epochs of PyTorch Geometric, full batch, f32: on graphs with the counts of gpu_epochs, on the same card, or with --data on the CPU.
 
 The graph is a CSR tensor made once and, for GCN, normalised once (the fast way of PyG); a step is forward, loss, backward and
-Adam, as gpu_epochs counts it. With --data DIR, a data directory with dense features, epochs of one --model without dropout, as epochs.py
-has them of partita; GAT, whose layers take no matrix, has pairs of vertices. Exit code 0; 1 where PyG or a device is missing, with the
+Adam, as gpu_epochs counts it. With --data DIR, a data directory with dense features, epochs of one --model, as epochs.py has them of
+partita; GAT, whose layers take no matrix, has pairs of vertices. Exit code 0; 1 where PyG or a device is missing, with the
 reason."""
 import argparse
 import json
@@ -177,9 +177,9 @@ def measure_directory(options):
     widths = [x.shape[1], *[options.hidden] * (options.layers - 1), int(labels.max()) + 1]
     if options.model in ("gat", *WITH_EDGES):
         graph = torch.stack([keys % vertices, keys // vertices])
-        network = WithEdges(options.model, widths, attributes_of(options, edges)) if options.model in WITH_EDGES else Gat(widths)
+        network = WithEdges(options.model, widths, attributes_of(options, edges)) if options.model in WITH_EDGES else Gat(widths, options.dropout)
     else:
-        graph, network = adjacency(keys, vertices, options.model == "gcn"), Network(options.model, widths, dropout=0)
+        graph, network = adjacency(keys, vertices, options.model == "gcn"), Network(options.model, widths, options.dropout)
     trains = split == 1
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     seconds, begin = [], time.perf_counter()
@@ -234,6 +234,7 @@ def main():
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--dropout", type=float, default=0, help="of the input of each layer, with --data; not of models that read edges")
     options = parser.parse_args()
     if options.data:
         print(json.dumps(measure_directory(options)))

@@ -4,10 +4,11 @@
 
 Local SpMM (spmm.py), with what the machine can do at best, and epochs of full-batch training (epochs.py). The peers are those of
 requirements.txt, installed on the first run into a virtual environment outside this tree (7 GB in all, most of it CUDA libraries that
-PyTorch's wheel asks for and nothing here calls), and Debian's PETSc, unpacked there. What cannot be installed is named and left out. Eight
+PyTorch's wheel asks for and nothing here calls), and Debian's PETSc, unpacked there. What cannot be installed is named and left out. Ten
 minutes, `--quick` two, without what is made on the first run. `scripts/bench peers` builds what it needs and calls it."""
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -22,9 +23,9 @@ import report  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
-QUICK = {"matrices": "rmat_17,cora", "widths": "32,128", "rounds": 2, "seconds": 30, "scales": "17", "epoch_rounds": 1, "epoch_seconds": 3}
-FULL = {"matrices": "rmat_17,rmat_19,uniform_17,grid_9,cora", "widths": "16,32,64,128,256", "rounds": 3, "seconds": 160, "scales": "17", "epoch_rounds": 3,
-        "epoch_seconds": 4}
+QUICK = {"matrices": "rmat_17,cora", "widths": "32,128", "rounds": 2, "seconds": 30, "scales": "17", "dropouts": "0", "epoch_rounds": 1, "epoch_seconds": 3}
+FULL = {"matrices": "rmat_17,rmat_19,uniform_17,grid_9,cora", "widths": "16,32,64,128,256", "rounds": 3, "seconds": 160, "scales": "17",
+        "dropouts": "0,0.5", "epoch_rounds": 3, "epoch_seconds": 4}
 
 
 def default_folder():
@@ -67,9 +68,10 @@ def run_epochs(options, data):
         graphs.append((epochs.dense(options.environment, data / "cora"), data / "cora", epochs.MODELS))
     found = {}
     for graph, with_sparse_features, models in graphs:
-        for model in models:
-            print(f"epochs of {model} on {graph.name} ...", file=sys.stderr)
-            found[graph.name, model] = epochs.compare(options.environment, train, graph, with_sparse_features, model, options)
+        for model, dropout in itertools.product(models, options.dropouts.split(",") if models == epochs.MODELS else ["0"]):
+            name = model if float(dropout) == 0 else f"{model}, dropout {dropout}"
+            print(f"epochs of {name} on {graph.name} ...", file=sys.stderr)
+            found[graph.name, name] = epochs.compare(options.environment, train, graph, with_sparse_features, model, dropout, options)
     return found
 
 
