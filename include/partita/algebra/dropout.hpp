@@ -34,7 +34,7 @@ struct dropout_mask {
 
 namespace algebra::detail {
 
-/// f of floats, or, for elements stored as base::bfloat16, of the floats they convert to, by rows.
+/// f on elements stored as base::bfloat16: computed in float and rounded; also row by row.
 template <class F>
 struct of_stored {
   F f;

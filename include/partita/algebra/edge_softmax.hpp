@@ -148,7 +148,7 @@ class edge_softmax_plan {
     detail::zip_values(d, std::minus<>{}, values, std::as_const(products_).data(), values);
   }
 
-  /// What this rank receives in forward, in closed form; likewise below for backward.
+  /// What this rank receives in forward and in backward, in closed form.
   traffic predicted_forward() const { return predicted_fold() + predicted_backward(); }
   traffic predicted_backward() const {
     const auto* const verbs = reproducible_verbs_of<T>(pattern_.mesh());

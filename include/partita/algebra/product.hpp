@@ -66,9 +66,9 @@ class product {
 /// The kernels of a staged product. Collective over the mesh: constructor and call. What travels: what the
 /// stages send.
 ///
-/// A `part` is a product over the ranks along row alone, with this rank's rows of the arranged X and Y. Its
-/// result is added before sums are taken along other axes: the part's stages run first, then these. `copies`
-/// copies of A's entries are kept for both.
+/// A `part` is a product over the ranks along row alone, with this rank's rows of the arranged X. Its result
+/// is added to Y before sums are taken along other axes: the part's stages run first, then these. `copies`
+/// holds copies of A's entries for both.
 template <class T, class Device, class Stored>
 class staged_product final : public product<T, Stored> {
  public:

@@ -97,11 +97,11 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// are exchanged, a second copy of A's block is kept, with its remote tiles merged. Operands in far memory
 /// are streamed through the queue's window in chunks of A's rows. The first call copies A's structure into
 /// these chunks, once for each combination of far operands; it throws budget_error if the window cannot hold
-/// one entry with its rows twice. On a reproducible mesh far operands are read in place, and sums are sent as
-/// doubles, see exact_product. An X of base::bfloat16 for A and Y of float is sent in that format: as many
-/// words, 2 bytes each. All sums are in float; on the host they have the same bits as if X were given as
-/// floats. If such an X or its A is far, both are read in place. Throws error for such an X on a reproducible
-/// mesh, and shape_error naming shapes and layouts if A and X do not match.
+/// one entry with its rows twice. On a reproducible mesh far operands are accessed in place, and sums are
+/// sent as doubles, see exact_product. An X of base::bfloat16 for A and Y of float is sent in that format: as
+/// many words, 2 bytes each. All sums are in float; on the host they have the same bits as if X were given as
+/// floats. If such an X or its A is far, operands are accessed in place. Throws error for such an X on a
+/// reproducible mesh, and shape_error naming shapes and layouts if A and X do not match.
 template <class T, class Device, class Stored = T>
 class spmm_plan {
   static_assert(std::is_same_v<Stored, T> ||

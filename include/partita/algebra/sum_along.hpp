@@ -203,7 +203,7 @@ class partial_sums {
     return columns_ ? columns_->input() : rows_->input();
   }
 
-  /// The sum that may be sent in parts: over rows if there is one, else over columns.
+  /// The only sum, which may be sent in parts; null if there are two sums.
   scattered_sum<T, Device>* in_parts() const {
     if (columns_ && rows_) return nullptr;
     return columns_ ? columns_.get() : rows_.get();

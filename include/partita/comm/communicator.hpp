@@ -17,9 +17,9 @@ namespace partita {
 /// blocks of several ranks are stored in rank order. Returned vectors are in host memory.
 ///
 /// Each operation has a nonblocking form start_..., whose request must be waited for, in the same order on
-/// all ranks. Buffers and counts passed to it must outlive the wait and must not be modified before it. On
-/// device memory an operation is ordered with the rank's queue: it sees work enqueued before it starts, and
-/// work enqueued after the wait sees its result.
+/// all ranks. Its buffers and counts must outlive the wait and must not be modified before it. On device
+/// memory an operation is ordered with the rank's queue: it sees work enqueued before it starts, and work
+/// enqueued after the wait sees its result.
 ///
 /// Operations throw communication_error, naming ranks and call sites, if buffers do not match their counts,
 /// if ranks disagree (over NCCL: if checked), if a rank leaves or if the transport fails; poisoned_error if
@@ -65,8 +65,8 @@ class communicator {
   /// The same group and ledger, recorded under another axis name.
   communicator named(std::string axis) const { return {transport(), std::move(axis), group_->account}; }
 
-  /// The same group, ledger and axis, whose reductions throw error where they would add up floating-point
-  /// numbers; without `refuses`, those of which they do not.
+  /// The same group, ledger and axis, whose reductions throw error instead of adding floating-point numbers;
+  /// with `refuses` false, reductions add them.
   communicator refusing_sums(bool refuses = true) const {
     communicator other(*this);
     auto group = std::make_shared<comm::detail::rank_group>(*group_);
@@ -75,8 +75,8 @@ class communicator {
     return other;
   }
 
-  /// start(), in which this rank starts operations of this group, but no sums, that may begin together when
-  /// it returns: in one launch over NCCL, where sums throw communication_error.
+  /// Calls start(), in which this rank starts operations of this group other than sums; they may all begin
+  /// when it returns: in one launch over NCCL, where sums throw communication_error.
   template <class Start>
   void together(const Start& start) const {
     partita::comm::transport& ranks = *group_->ranks;
@@ -86,7 +86,7 @@ class communicator {
     } catch (...) {
       try {
         ranks.close_together();
-      } catch (const communication_error&) {  // of which the first error is the cause
+      } catch (const communication_error&) {  // caused by the first error
       }
       throw;
     }

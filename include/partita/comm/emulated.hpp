@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A cluster that is not there: ranks of another transport, threads for instance, over a network with latency
-/// and bandwidth, in virtual or in real time.
+/// An emulated cluster: the ranks of another transport, for instance threads, over a network with given
+/// latency and bandwidth, in virtual or in real time.
 ///
-/// A rank's virtual clock goes on with the processor time of its thread, or with what kernels take by
-/// measurements made before (see charged), and to the end of each operation that it waits for; so more
-/// ranks than cores change nothing but the time until the result is there. An
-/// operation of which a rank receives m messages and n bytes, and sends n' bytes, begins when the last rank
-/// that it needs has started it and when this rank's link is free, and takes
+/// A rank's virtual clock advances by the processor time of its thread, or by earlier measurements of its
+/// kernels (see charged), and to the end of each operation it waits for; so using more ranks than cores
+/// changes nothing but the time to the result. An operation in which a rank receives m messages and n bytes,
+/// and sends n' bytes, begins when the last rank it needs has started it and this rank's link is free, and
+/// takes
 ///
 ///     latency * ceil(log2 p) (send, receive: latency) + max(n, n') / bandwidth
 ///
-/// where what crosses between nodes passes through the node's network, of which each of its ranks has a
-/// share, and the rest through the memory of the node. What is computed between start and wait overlaps.
+/// where traffic between nodes uses the node's network, shared by its ranks, and the rest uses the node's
+/// memory. Computation between start and wait overlaps with communication.
 
 #include <algorithm>
 #include <chrono>
@@ -29,25 +29,25 @@
 
 namespace partita::emulated {
 
-/// Seconds for a message, and bytes in a second.
+/// Seconds per message, and bytes per second.
 struct link {
   double latency = 0, bandwidth = 1e18;
 };
 
-/// A machine: P ranks on nodes of equally many, in order.
+/// A machine: P ranks, in order, on nodes with equally many ranks.
 struct machine {
   int ranks_of_node = 1;
-  link inside = {};           ///< of a rank with others on its node
-  link between = {};          ///< of a node with all others, shared by its ranks
-  double slower = 1;          ///< seconds of one of its processors for a second of this one
+  link inside = {};           ///< between a rank and others on its node
+  link between = {};          ///< between a node and all others, shared by its ranks
+  double slower = 1;          ///< its seconds of processor time for one second here
   bool in_real_time = false;  ///< ranks sleep until an operation is complete
-  /// Of its kernels, see charged; without, the processor time of the ranks' threads counts.
+  /// Kernel times, see charged; if null, the processor time of the ranks' threads counts.
   std::shared_ptr<const memory::kernel_rates> kernels = {};
 };
 
 namespace detail {
 
-/// The time of a rank.
+/// The clock of a rank.
 class rank_clock {
  public:
   explicit rank_clock(const machine& m) : machine_(m) { resume(); }
@@ -62,9 +62,9 @@ class rank_clock {
     return time_;
   }
   const machine& of() const { return machine_; }
-  /// A kernel has run.
+  /// Adds the time of a kernel that has run.
   void charge(const memory::kernel_call& call) { time_ += machine_.slower * machine_.kernels->seconds(call); }
-  /// Processor time since now() was asked is not the rank's.
+  /// Excludes the processor time since the last now() from the rank's time.
   void resume() { counted_ = processor_time(); }
   void advance_to(double time) {
     if (machine_.in_real_time) {
@@ -76,7 +76,7 @@ class rank_clock {
     time_ = std::max(time_, time);
   }
 
-  /// When the link of this rank has carried what has been given to it, to other nodes and on its own.
+  /// When this rank's link, to other nodes and within its own, will have sent all data given to it.
   double free_between = 0, free_inside = 0;
   /// See rehearsal.
   bool rehearses = false;
@@ -170,7 +170,7 @@ class emulated_transport final : public comm::transport {
   const std::shared_ptr<rank_clock>& clock() const { return clock_; }
 
  private:
-  /// Whether a rehearsal needs these: indices and counts, and numbers by which ranks agree what to do.
+  /// Whether a rehearsal must send it: indices, counts, and numbers by which ranks agree on decisions.
   static bool is_control(const comm::collective& op) {
     const bool integers = op.type == comm::element_type::i32 || op.type == comm::element_type::i64;
     return integers ||
@@ -191,7 +191,7 @@ class emulated_transport final : public comm::transport {
     std::unique_ptr<times> of_ranks = nullptr;
   };
 
-  /// The message of times that goes with an operation: of all ranks, or to the one that receives.
+  /// The exchange of times that goes with an operation: among all ranks, or to the receiver.
   static comm::collective time_message(const comm::collective& op, times& t) {
     comm::collective m;
     m.type = comm::element_type::f64;
@@ -217,8 +217,8 @@ class emulated_transport final : public comm::transport {
     return nodes_[static_cast<std::size_t>(other)] == nodes_[static_cast<std::size_t>(rank())];
   }
 
-  /// Elements that this rank receives from, and sends to, each other one. Reductions and broadcasts pass
-  /// pieces round a ring: from the rank before, to the rank behind.
+  /// Elements that this rank receives from, and sends to, each other rank. Reductions and broadcasts pass
+  /// pieces around a ring: from the previous rank, to the next.
   void for_neighbours(const comm::collective& op, auto f) const {
     const int p = size(), me = rank();
     const auto at = [](std::span<const global_index> counts, int q) {
@@ -253,7 +253,7 @@ class emulated_transport final : public comm::transport {
       }
     }
   }
-  /// When the ranks that this one waits for had started: those that send to it, or all for a sum.
+  /// The latest start among the ranks that this one waits for: its senders, or all ranks for a sum.
   double begin_of(const comm::collective& op, const flight& f) const {
     double begin = f.started;
     const auto& all = f.of_ranks->all;
@@ -294,7 +294,7 @@ class emulated_transport final : public comm::transport {
     return end;
   }
 
-  std::shared_ptr<comm::transport> inner_, beside_;  ///< the latter for times
+  std::shared_ptr<comm::transport> inner_, beside_;  ///< the latter exchanges times
   machine machine_;
   std::shared_ptr<rank_clock> clock_;
   std::vector<int> nodes_;
@@ -305,10 +305,10 @@ class emulated_transport final : public comm::transport {
 
 }  // namespace detail
 
-/// The ranks of `world` as those of a machine, on host memory: their operations take the time that they would
-/// take there, and ledger().seconds(), the times in the ledger and those of training are its time. Kernels of
-/// a rank run on its own thread, one thread a rank. Collective. Throws mesh_error for a machine with less
-/// than a rank on a node, or without bandwidth.
+/// The ranks of `world` as ranks of a machine, on host memory: operations take the time they would take on
+/// that machine, which is also the time of ledger().seconds(), of the ledger and of training. A rank runs its
+/// kernels on its own thread, one thread per rank. Collective. Throws mesh_error for a machine with less than
+/// one rank on a node, or without bandwidth.
 inline communicator cluster(const communicator& world, const machine& m) {
   if (m.ranks_of_node < 1 || !(m.inside.bandwidth > 0) || !(m.between.bandwidth > 0) || !(m.slower > 0))
     base::throw_error<mesh_error>({"a machine needs at least one rank per node, and positive bandwidths"});
@@ -331,15 +331,15 @@ inline const std::shared_ptr<rank_clock>& clock_of(const communicator& of_cluste
 
 }  // namespace detail
 
-/// Whether these ranks are those of a cluster whose kernels are measured. Local.
+/// Whether these ranks belong to a cluster with kernel measurements. Local.
 inline bool measures_kernels(const communicator& world) {
   const auto* const ranks = dynamic_cast<const detail::emulated_transport*>(world.transport().get());
   return ranks != nullptr && ranks->clock()->of().kernels != nullptr;
 }
 
-/// A copy of a queue whose kernels take as long as the machine's measurements of kernels say; nothing else
-/// that a rank computes takes time. Local. Throws error for ranks that are not of a cluster, a machine
-/// without such measurements, and a queue with far memory.
+/// A copy of a queue whose kernels take the times measured for the machine; all other computation on a rank
+/// takes no time. Local. Throws error for ranks outside a cluster, a machine without such measurements, and a
+/// queue with far memory.
 template <class Device>
 device_queue<Device> charged(const communicator& of_cluster, const device_queue<Device>& q) {
   const auto clock = detail::clock_of(of_cluster);
@@ -350,9 +350,9 @@ device_queue<Device> charged(const communicator& of_cluster, const device_queue<
   });
 }
 
-/// While it lives, kernels of charged queues take their time but do not run, and floating-point numbers take
-/// theirs but do not travel: what is computed is not there. Single rows are filled nevertheless, so that
-/// the moments of an optimiser are numbers, and checks of them pass. Every rank of the cluster must have one.
+/// During its lifetime, kernels of charged queues and transfers of floating-point numbers take their time,
+/// but do not happen: results are undefined. Single rows are filled nevertheless, so that an optimiser's
+/// moments are numbers and pass checks. Every rank of the cluster must have one.
 class rehearsal {
  public:
   explicit rehearsal(const communicator& of_cluster) : clock_(detail::clock_of(of_cluster)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Record of what a rank received, by phase, operation and axis.
+/// Record of what a rank receives, by phase, operation and axis.
 
 #include <algorithm>
 #include <chrono>
@@ -34,7 +34,7 @@ struct traffic {
 
 namespace comm {
 
-/// Observes the progress of long work: the part done, and the whole. Called on the thread of the verb.
+/// Observes the progress of long work: the amount done, and the total. Called on the verb's thread.
 using progress = std::function<void(global_index done, global_index all)>;
 
 /// Traffic received by rank `rank` of `size`, with one message per contributing rank:
@@ -86,11 +86,11 @@ struct ledger_entry {
   double seconds = 0;
 };
 
-/// What a rank did when, in seconds of its ledger's clock: a span, or an operation, which is in flight from
-/// `begin` to `end` and waited for from `wait` on.
+/// What a rank did and when, in seconds of its ledger's clock: a span, or an operation. The latter is in
+/// flight from `begin` to `end`, and waited for from `wait` on.
 struct event {
-  std::string name;               ///< of an operation, the phase
-  std::optional<operation> kind;  ///< of operations only
+  std::string name;               ///< of an operation: its phase
+  std::optional<operation> kind;  ///< for operations only
   std::string axis;
   double begin = 0, wait = 0, end = 0;
   global_index bytes = 0;
@@ -105,14 +105,14 @@ class ledger {
     add({phase_, op.kind, axis, v, v.words * static_cast<global_index>(comm::size_of(op.type)), seconds});
   }
 
-  /// The time in seconds, of std::chrono::steady_clock unless the rank has another clock.
+  /// The time in seconds, from std::chrono::steady_clock unless the rank has another clock.
   double seconds() const {
     if (clock_) return clock_();
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
   void use_clock(std::function<double()> clock) { clock_ = std::move(clock); }
 
-  /// From now on records events, up to this number; clear() leaves them.
+  /// Records events from now on, at most `most`; clear() keeps them.
   void keep_events(std::size_t most) { most_events_ = most; }
   bool keeps_events() const { return events_.size() < most_events_; }
   void keep(comm::event e) {
@@ -120,7 +120,7 @@ class ledger {
     make_room(open_spans_ + 1);
     events_.push_back(std::move(e));
   }
-  /// Makes room for the event of a span, which ends where nothing may be thrown.
+  /// Reserves memory for the event of a span, because its end must not throw.
   void begin_span() {
     make_room(open_spans_ + 1);
     ++open_spans_;
@@ -148,19 +148,19 @@ class ledger {
   void swap_phase(std::string& other) noexcept { phase_.swap(other); }
 
   const std::vector<comm::ledger_entry>& entries() const { return entries_; }
-  /// Removes the entries and the times of phases.
+  /// Removes the entries and resets the times of phases.
   void clear() {
     entries_.clear();
-    for (phase_time& t : times_) t.seconds = 0;  // a phase that lasts needs its own at its end
+    for (phase_time& t : times_) t.seconds = 0;  // an open phase needs its own entry when it ends
   }
 
-  /// The time spent in phase_scopes of this name, the communication included.
+  /// The time spent in phase_scopes of this name, including communication.
   double seconds_in(std::string_view phase) const {
     for (const phase_time& t : times_)
       if (t.phase == phase) return t.seconds;
     return 0;
   }
-  /// Without memory where time was added to the phase before.
+  /// Allocates no memory if the phase already has a time.
   void add_seconds(std::string_view phase, double seconds) {
     for (phase_time& t : times_)
       if (t.phase == phase) {
@@ -170,7 +170,7 @@ class ledger {
     times_.push_back({std::string(phase), seconds});
   }
 
-  /// The observer of how many entries this rank has sent while a matrix is distributed; none by default.
+  /// Sets the observer of the entries this rank sends while a matrix is distributed; none by default.
   void observe(comm::progress observer) { observer_ = std::move(observer); }
   const comm::progress& observer() const { return observer_; }
 
@@ -208,7 +208,7 @@ class ledger {
 
 namespace comm {
 
-/// Keeps the time of its scope as an event, where the ledger keeps events.
+/// Records the time of its scope as an event, if the ledger records events.
 class span {
  public:
   span(ledger& l, std::string_view name) : ledger_(l), name_(name), is_kept_(l.keeps_events()) {
@@ -235,8 +235,8 @@ class span {
   double begin_ = ledger_.seconds();
 };
 
-/// Sets the phase for the scope of this object, then restores the previous one and adds to the phase's time.
-/// The scope is a span of that name, which must outlive it.
+/// Sets the phase for the scope of this object, then restores the previous one and adds the time to the
+/// phase. The scope is a span of that name, which must outlive it.
 class phase_scope {
  public:
   phase_scope(ledger& l, std::string_view phase) : ledger_(l), other_(phase), span_(l, phase) {
@@ -252,7 +252,7 @@ class phase_scope {
 
  private:
   ledger& ledger_;
-  std::string other_;  ///< the phase within, then the one before
+  std::string other_;  ///< the phase inside the scope, afterwards the one before
   span span_;
 };
 

@@ -19,9 +19,9 @@ namespace partita {
 /// Matrix blocks are in device memory and are communicated through along(). Counts, index lists and other
 /// host data are in host memory and use control() or world(). For `mesh<host>` the two coincide.
 ///
-/// A mesh is reproducible if its queue is (see partita::reproducible), on all ranks: then kernels that sum,
-/// world(), whole() and the groups along axes throw where a sum would depend on the arrangement, unless they
-/// belong to with_exact_sums().
+/// A mesh is reproducible if its queue is (see partita::reproducible), on all ranks: kernels that sum,
+/// world(), whole() and the groups along axes then throw if a sum would depend on the arrangement, unless
+/// they belong to with_exact_sums().
 template <class Device>
 class mesh {
  public:
@@ -29,7 +29,7 @@ class mesh {
 
   /// Collective over `world`, with the same shape on all ranks; `tile_entries` as in tile_entries(). What
   /// travels: an all-reduce of two numbers, not recorded. Throws mesh_error if the shape does not match the
-  /// number of ranks, and on every rank if only some have a reproducible queue.
+  /// number of ranks, and on every rank if only some queues are reproducible.
   mesh(const communicator& world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
        std::size_t tile_entries = base::max_tile_entries,
@@ -38,10 +38,10 @@ class mesh {
     require_one_mode(where);
   }
 
-  /// A mesh of this rank alone, with the queue of `m`. Where that is reproducible, matrices on it are parts
-  /// of larger ones, of which every rank of m has some rows: sums over rows, and what is counted for them,
-  /// are those of all ranks of m, and verbs that have such sums are collective over m, apart from what is
-  /// under way there. Collective over m then.
+  /// A mesh of this rank alone, with the queue of `m`. If the queue is reproducible, matrices on this mesh
+  /// are parts of larger ones whose rows are spread over all ranks of m: sums over rows, and counts for them,
+  /// run over all ranks of m, and verbs with such sums are collective over m (except operations already in
+  /// flight there). Construction is then also collective over m.
   static mesh alone(const mesh& m, std::source_location where = std::source_location::current()) {
     mesh part(self::world(), mesh_shape{}, m.queue(), m.tile_entries());
     if (m.reproducible()) part.state_->whole.emplace(m.world().split(0, m.rank(), "parts", where));
@@ -59,7 +59,7 @@ class mesh {
     op.count = count;
     return received(op, partition::rank_in_group(shape(), axes, at()), shape().size(axes));
   }
-  /// All ranks, over host memory. Those that are split from it add up whatever they are given.
+  /// All ranks, over host memory. Groups split from it have no restriction on sums.
   const communicator& world() const { return state_->world.of(reproducible()); }
   const partita::device_queue<Device>& queue() const {
     return adds_ ? memory::reproducible_sums_of(state_->queue)->beneath : state_->queue;
@@ -69,24 +69,24 @@ class mesh {
   /// Whether its verbs give the same bits for every policy, mesh, number of ranks and number of threads, or
   /// throw.
   bool reproducible() const { return memory::reproducible_sums_of(queue()) != nullptr; }
-  /// This mesh for sums whose terms add up without rounding, or of which no rank has a part: kernels and
-  /// groups do not refuse them.
+  /// This mesh, for sums that need no rounding or are not spread over ranks: kernels and groups do not refuse
+  /// them.
   mesh with_exact_sums() const {
     mesh m(*this);
     m.adds_ = m.adds_ || reproducible();
     return m;
   }
-  /// Whether its matrices are parts of those of other ranks; see alone.
+  /// Whether its matrices are parts of larger ones on other ranks; see alone.
   bool is_part() const { return state_->whole.has_value(); }
-  /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
+  /// The ranks over which rows are summed: all ranks, or all ranks of the mesh of which this is a part.
   const communicator& whole() const { return is_part() ? state_->whole->of(reproducible()) : world(); }
   partita::ledger& ledger() const { return state_->world.adding.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over device memory. Its rank p is at
   /// group_member(shape(), s, at(), p); along(every_axis) numbers ranks as the mesh does.
   ///
-  /// Created on first use, by a split of the world unless the group is a single rank or all ranks: all ranks
-  /// of the mesh must request the same sets in the same order, which holds if they call plans and operations
+  /// Created on first use, by a split of the world unless the group is a single rank or all ranks. All ranks
+  /// of the mesh must request the same sets in the same order; this holds if they call plans and operations
   /// in the same order. Sets that define the same groups share one split. The reference is valid for the
   /// lifetime of the mesh. Throws as communicator::split, naming `where`.
   const communicator& along(axis_set s, std::source_location where = std::source_location::current()) const {
@@ -108,7 +108,7 @@ class mesh {
   friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
 
  private:
-  /// Throws mesh_error unless the queues of all ranks are reproducible or none is.
+  /// Throws mesh_error unless all ranks have a reproducible queue or none has.
   void require_one_mode(std::source_location where) const {
     if (size() == 1) return;
     const communicator unrecorded(world().transport(), "mesh");
@@ -119,7 +119,7 @@ class mesh {
       throw mesh_error("only some ranks of a mesh have a queue that partita::reproducible made");
   }
 
-  /// The same ranks, with and without sums of floating-point numbers.
+  /// The same ranks, once refusing and once allowing sums of floating-point numbers.
   struct guarded {
     explicit guarded(const communicator& ranks)
         : adding(ranks.refusing_sums(false)), refusing(ranks.refusing_sums()) {}
@@ -182,8 +182,8 @@ class mesh {
     struct group {
       std::optional<communicator> adding, refusing;
     };
-    /// Returns one of `made`, first creating it from make() if needed, recorded in the ledger under the name
-    /// of `s`.
+    /// Returns the matching group in `made`, first creating it by make() if needed; the ledger records it
+    /// under the name of `s`.
     template <class Make>
     const communicator& entered(group& made, axis_set s, bool refuses, Make make) {
       if (!made.adding) made.adding = world.adding.with_transport(make()).named(partition::name_of(s));
@@ -194,12 +194,12 @@ class mesh {
 
     std::shared_ptr<comm::device_memory> memory;
     std::array<std::shared_ptr<comm::transport>, 8> host_groups,
-        place_groups;  ///< by the axes with several ranks
+        place_groups;  ///< by the axes with more than one rank
     std::array<group, 8> on_host, on_place;
   };
 
   std::shared_ptr<state> state_;
-  bool adds_ = false;  ///< although its queue is reproducible
+  bool adds_ = false;  ///< even though its queue is reproducible
 };
 
 }  // namespace partita

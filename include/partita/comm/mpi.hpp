@@ -14,8 +14,8 @@ namespace partita::mpi {
 
 namespace detail {
 
-/// How MPI_Get_library_version begins for the mpi.h that this was compiled with; empty for others than Open
-/// MPI and MPICH.
+/// How MPI_Get_library_version begins for the mpi.h used in this compilation; empty unless that is Open MPI
+/// or MPICH.
 inline std::string compiled_library() {
 #if defined(OPEN_MPI)
   return "Open MPI v" + std::to_string(OMPI_MAJOR_VERSION) + ".";
@@ -26,8 +26,8 @@ inline std::string compiled_library() {
 #endif
 }
 
-/// Throws communication_error unless the library that was loaded, as MPI_Get_library_version names it, has
-/// the types and constants of the `compiled` one. Libraries that descend from MPICH have those of MPICH.
+/// Throws communication_error unless the loaded library, as named by MPI_Get_library_version, has the same
+/// types and constants as the `compiled` one. Libraries derived from MPICH share MPICH's.
 inline void require_library(std::string_view compiled, std::string_view loaded) {
   const bool of_open_mpi = compiled.starts_with("Open MPI");
   if (compiled.empty() || (of_open_mpi ? loaded.starts_with(compiled) : !loaded.starts_with("Open MPI")))
@@ -51,13 +51,13 @@ inline void require_library() {
 /// is freed in MPI_Finalize. MPI must be initialized; run() does that.
 ///
 /// Waits are bounded: an operation throws communication_error, naming the ranks, the operation and its call
-/// site, if ranks call different operations, if a participating rank has called MPI_Finalize, if a process of
-/// the same node has died, and after options::time_limit, where it names the ranks that have not come. A rank
-/// that calls std::exit instead of MPI_Finalize, or MPI_Finalize after a failed operation, reports it on
-/// stderr and calls MPI_Abort. What happens after an exception escapes main, or after a signal, is up to the
-/// MPI implementation: most launchers kill the job; otherwise the other ranks fail at their time limit. Not
+/// site, if ranks call different operations, if a participating rank has called MPI_Finalize, if a process on
+/// the same node has died, and after options::time_limit, when it names the missing ranks. A rank that calls
+/// std::exit instead of MPI_Finalize, or MPI_Finalize after a failed operation, reports it on stderr and
+/// calls MPI_Abort. What happens after an exception escapes main, or after a signal, is up to the MPI
+/// implementation: most launchers kill the job; otherwise the other ranks fail at their time limit. Not
 /// bounded: this call, until every rank of `comm` has called it, and MPI_Finalize, until every rank has
-/// called it or failed. Throws communication_error if MPI is not the one that this was compiled for.
+/// called it or failed. Throws communication_error if the loaded MPI is not the one used in compilation.
 inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   int initialized = 0;
   detail::check(MPI_Initialized(&initialized), "MPI_Initialized");

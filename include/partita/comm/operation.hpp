@@ -73,7 +73,7 @@ struct collective {
   int peer = 0;                 ///< root of a broadcast, peer of send and receive
   int tag = 0;                  ///< of send and receive
   global_index count = 0;       ///< elements of the buffer, or of this rank's block
-  const void* input = nullptr;  ///< send buffer, in a broadcast the root's; all_reduce has `output` alone
+  const void* input = nullptr;  ///< send buffer; in a broadcast the root's; all_reduce has only `output`
   void* output = nullptr;       ///< receive buffer
   std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements to each rank
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank
@@ -86,7 +86,7 @@ struct collective {
   }
 };
 
-/// Whether an operation adds up numbers whose sum depends on their order.
+/// Whether an operation sums numbers with rounding, so that the result depends on their order.
 constexpr bool adds_rounded(const collective& op) {
   const bool reduces = op.kind == operation::all_reduce || op.kind == operation::reduce_scatter;
   return reduces && op.reduce == reduction::sum && op.type >= element_type::f32;
@@ -118,8 +118,8 @@ inline std::string describe(const collective& c) {
 
 namespace detail {
 
-/// The reduction used by every transport and device, so that results depend on the order alone. Integers
-/// wrap; each sum of two bfloat16 is rounded.
+/// The reduction used by every transport and device, so that results depend only on the order. Integers wrap;
+/// each sum of two bfloat16 is rounded.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {
   if constexpr (std::is_same_v<T, base::bfloat16>) {

@@ -16,7 +16,7 @@ struct rank_group {
   std::shared_ptr<partita::comm::transport> ranks;
   std::shared_ptr<partita::ledger> account;
   std::string axis;           ///< under which operations are recorded
-  bool refuses_sums = false;  ///< of floating-point numbers
+  bool refuses_sums = false;  ///< whether sums of floating-point numbers throw
 };
 
 }  // namespace comm::detail
@@ -35,8 +35,8 @@ class request {
     if (group_) group_->ranks->abandon(operation_, token_);
   }
 
-  /// Waits until the output is written and the input may be reused. Throws the error with which the group
-  /// failed.
+  /// Waits until the output is written and the input may be reused. If the group has failed, throws its
+  /// error.
   void wait();
   bool pending() const { return group_ != nullptr; }
 
@@ -57,7 +57,7 @@ class request {
   std::shared_ptr<const comm::detail::rank_group> group_;
   comm::collective operation_;
   std::uint64_t token_ = 0;
-  double begin_ = 0, seconds_ = 0;  ///< when it was started, and how long that took
+  double begin_ = 0, seconds_ = 0;  ///< when it was started, and how long starting took
 };
 
 inline request::request(const std::shared_ptr<const comm::detail::rank_group>& group,

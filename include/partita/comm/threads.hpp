@@ -23,21 +23,21 @@ struct options {
   /// Limit of one wait, none by default. Must exceed the longest computation between two operations of any
   /// rank.
   std::optional<std::chrono::milliseconds> time_limit{};
-  /// Called once, on a thread of the run, if there is a time limit and a rank is still in its body when a
-  /// limit has passed since the run failed. A thread cannot be ended from outside: only this function can end
-  /// the process. Where there is none, or it returns, run goes on waiting for the rank.
+  /// Called once, on a thread of the run, if there is a time limit and some rank is still in its body one
+  /// limit after the run failed. A thread cannot be ended from outside: only this function can end the
+  /// process. If it is not set, or returns, run goes on waiting for the rank.
   std::function<void(const std::string& why)> if_stuck{};
-  /// Whether ranks are bound to disjoint shares of the cores that the caller may use, where these are at
-  /// least as many as ranks. The threads of a rank share its cores, and what it writes first lies in their
+  /// Whether ranks are bound to disjoint shares of the cores available to the caller, if there are at least
+  /// as many cores as ranks. A rank's threads share its cores, and pages it writes first are in their local
   /// memory.
   bool pins = true;
 };
 
-/// Runs body(communicator) on `ranks` threads, the caller's among them unless ranks are bound, and returns
+/// Runs body(communicator) on `ranks` threads, including the caller's unless ranks are bound, and returns
 /// when all have finished. If a rank throws, the group fails: the other ranks leave their current or next
 /// operation with poisoned_error, and run rethrows the first rank's exception. A wait beyond
-/// options::time_limit throws communication_error, which names the waiting rank, the ranks that have not
-/// come, the operation, its call site and its group. A template, so that partita::compiled can have it.
+/// options::time_limit throws communication_error, naming the waiting rank, the missing ranks, the operation,
+/// its call site and its group. A template, so that partita::compiled can provide it.
 template <class = void>
 void run(int ranks, const std::function<void(const communicator&)>& body, const options& o = {}) {
   if (ranks < 1) base::throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
@@ -76,7 +76,7 @@ void run(int ranks, const std::function<void(const communicator&)>& body, const 
   try {
     others.reserve(static_cast<std::size_t>(ranks - first));
     for (int rank = first; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
-  } catch (const std::exception& e) {  // thread creation failed: release the ranks that have no thread
+  } catch (const std::exception& e) {  // thread creation failed: release ranks without a thread
     world->poison(e.what(), std::current_exception());
     for (int rank = static_cast<int>(others.size()) + first; rank < ranks; ++rank) world->leave(rank);
   }

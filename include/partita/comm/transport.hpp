@@ -32,8 +32,8 @@ class transport {
   virtual void finish(const comm::collective& op, std::uint64_t token) = 0;
   /// Abandons a started operation: the group fails, and the operation's memory may be freed afterwards.
   virtual void abandon(const comm::collective& op, std::uint64_t token) noexcept = 0;
-  /// The operations started between these two may begin as one, when the second is called; there are no sums
-  /// among them. Throws communication_error if that fails.
+  /// Operations started between these two calls may begin together, at the second; they must not include
+  /// sums. Throws communication_error if that fails.
   virtual void open_together() {}
   virtual void close_together() {}
   /// Forms one group per color, ordered by key. Collective over this group; errors name `where`.
@@ -42,7 +42,7 @@ class transport {
   /// memory too. On device memory, finish returns when work enqueued on the queue of `memory` from then on
   /// may read the output and overwrite the input. Collective over this group.
   virtual std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) = 0;
-  /// Throws the group's error if it has failed; for ranks that wait for something else.
+  /// Throws the group's error if it has failed; for ranks waiting for something else.
   virtual void check() const {}
 };
 
