@@ -118,7 +118,7 @@ void sum_columns_here(const edge_matrix<T, Device>& e, dense<T, replicated, Devi
       e);
 }
 
-/// dw = X^T G over this rank's entries.
+/// dw = X^T G, over this rank's entries.
 template <class T, class Device>
 void multiply_inner_here(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
                          dense<T, replicated, Device>& dw) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums over all ranks on a reproducible mesh: terms rounded to a grid, which is the same for every
-/// arrangement, so that no order of summation can be seen in the result.
+/// Sums over all ranks on a reproducible mesh: terms are rounded to a grid, the same for every arrangement,
+/// so that the result does not depend on the order of summation.
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace partita::algebra::detail {
 
-/// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
-/// rank; on a part of a mesh of at most the terms of all parts. Collective over mesh::whole. What travels: an
-/// all-reduce of two elements, on a part another one of one.
+/// The grid for sums of at most `terms` products of a number up to `x` and a number up to `y`, the
+/// magnitudes on this rank; on a part of a mesh, for the terms of all parts. Collective over mesh::whole.
+/// What travels: an all-reduce of two elements and, on a part, another one of one.
 template <class Device>
 base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_index terms) {
   std::array<double, 2> largest{x, y};
@@ -66,8 +66,8 @@ traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elemen
   return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
 }
 
-/// The sum of all ranks' numbers, of which the mesh has at most `terms`, over the ranks along `axes`.
-/// Collective over mesh::whole. What travels: that of common_grid, and an all-reduce of two elements.
+/// The sum of all ranks' numbers over the ranks along `axes`; the mesh has at most `terms` numbers.
+/// Collective over mesh::whole. What travels: as in common_grid, and an all-reduce of two elements.
 template <class T, class Device>
 double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x, global_index terms) {
   const auto& q = m.queue();

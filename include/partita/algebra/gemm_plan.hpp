@@ -13,10 +13,10 @@ namespace partita {
 
 /// How a product is computed.
 struct gemm_options {
-  /// The axes that partition the three indices; by default those whose busiest rank receives least.
+  /// The axes that partition the three indices; by default the choice whose busiest rank receives least.
   std::optional<partition::gemm_schedule> schedule = {};
-  /// Bytes that the buffers of a rank may take. By default what C, A and B take together there, at least
-  /// 1 MiB, and more only if no schedule manages with so little.
+  /// Bytes that the buffers of a rank may take. By default the size of C, A and B together there, at least 1
+  /// MiB, and more only if every schedule needs more.
   std::optional<std::size_t> memory = {};
 };
 
