@@ -39,9 +39,9 @@ traffic predicted_grid(const mesh<Device>& m) {
   return predicted_all_reduce(m, 2) + (m.is_part() ? predicted_all_reduce(m, 1) : traffic{});
 }
 
-/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: its sums
-/// of part(term), as many as result has elements; on a part of a mesh over mesh::whole, unless there are no
-/// axes. Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
+/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: for each
+/// element of result, a sum of part(term). On a part of a mesh over mesh::whole, unless there are no axes.
+/// Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
 template <class T, class Device, class Fill>
 void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
                     Fill fill) {
@@ -56,7 +56,7 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
 
-/// What this rank receives in it.
+/// What this rank receives in sum_over_ranks.
 template <class T, class Device>
 traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elements) {
   comm::collective op;

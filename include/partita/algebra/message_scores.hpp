@@ -12,7 +12,7 @@ namespace partita::algebra {
 /// The options of a message_scores_plan.
 struct message_scores_options {
   local_index heads = 1;                        ///< columns of the scores: a number that divides the width
-  local_index edge_columns = 0;                 ///< of the edge matrix: likewise; 0: as many as heads
+  local_index edge_columns = 0;                 ///< of the edge matrix, divide the width; 0: as many as heads
   row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 

@@ -32,7 +32,7 @@ class node_exchange final : public row_traffic<T> {
   matrix_view<T> sums(std::size_t n, std::size_t t) override { return inside_.sums(n, t); }
   void leave(std::size_t n, std::size_t t, matrix_view<T> sums) override {
     const matrix_view<T> of_node = across_.sums(n, t);
-    if constexpr (requires(T sum) { sum += sum; })  // not where numbers are stored only
+    if constexpr (requires(T sum) { sum += sum; })  // not for types that only store numbers
       local::chunked::fill(queue_, T(0), of_node);
     inside_.leave(n, t, sums);
     inside_.finish(n, of_node);

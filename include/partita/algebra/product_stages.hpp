@@ -36,10 +36,10 @@
 /// while the next one is multiplied. If nodes are given, needed rows cross between them once and are handed
 /// on inside, see node_exchange.
 ///
-/// What each rank receives for A^T X: with whole sub-blocks, even blocks and an even number of nonzeros per
-/// rank, as much as with a stored A^T, except that a replicated Y is gathered along depth, which costs half
-/// of its all-reduce. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a
-/// stored A^T exchanges their nonempty rows: equally many if the pattern is symmetric.
+/// What each rank receives for A^T X: with whole sub-blocks, even blocks and equally many nonzeros per rank,
+/// as much as with a stored A^T, except that a replicated Y is gathered along depth, which costs half of its
+/// all-reduce. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a stored
+/// A^T exchanges their nonempty rows: equally many if the pattern is symmetric.
 ///
 /// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
 /// et al. (ICPP24); chunks: see needed_exchange.hpp. Sub-blocks instead of square blocks allow any mesh

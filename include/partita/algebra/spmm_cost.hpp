@@ -28,8 +28,8 @@ struct spmm_options {
   /// Slices of the needed rows, by the ranks that send them and by turns: one is multiplied while the next
   /// ones are exchanged. More than 1 imply that only needed rows are; Y may then have other bits. 0: as many
   /// as pay for A's rows and entries; 1 over far memory. 1 is in effect with chunks, if blocks of A or whole
-  /// blocks of X move, and for values that are not A's own. Even then, if near, sums along col and depth are
-  /// sent in as many parts; 0: at most 8, of 2^17 bytes or more, on devices 4, of 2^23.
+  /// blocks of X move, and for values that are not A's own. Even then sums along col and depth, unless far,
+  /// are sent in as many parts; 0: at most 8, of 2^17 bytes or more, on devices 4, of 2^23.
   int slices = 0;
   /// Whether A's rows are multiplied in another order, on this rank and if its blocks stay in place; Y has
   /// the same bits. `automatic` is decided in the second product with each block.

@@ -338,7 +338,7 @@ class dataset_reader {
   }
 
   folder_reading how_;
-  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
+  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, earlier ones, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   bool is_one_type_ = false;                  ///< vertices without edges
   bool floating_ = false;                     ///< labels

@@ -100,8 +100,8 @@ class feature_table {
   void fill_row(global_index row, std::span<float> out) const { fill(row, out); }
   void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
 
-  /// Some rows in any order: row i of the result is row which[i] of this table, stored as it is here. Shape:
-  /// [which.size(), cols]. has_negative() is that of this table. Throws shape_error when one is out of range.
+  /// The rows `which`, in any order: row i of the result is row which[i] here, stored as it is here. Shape:
+  /// [which.size(), cols]. has_negative() is as here. Throws shape_error if one is out of range.
   feature_table rows_at(std::span<const global_index> which) const {
     for (const global_index row : which) require_row(row);
     feature_table found = detail::visit(values_, [&](const auto& values) { return copied(which, values); });

@@ -25,7 +25,7 @@ namespace partita::io {
 /// 0.
 struct metis_graph {
   std::vector<global_index> offsets = {0};   ///< [n + 1]
-  std::vector<global_index> neighbours;      ///< [2 m], those of vertex v start at offsets[v]
+  std::vector<global_index> neighbours;      ///< [2 m], those of vertex v begin at offsets[v]
   std::vector<std::int64_t> edge_weights;    ///< [2 m], positive; empty if all are 1
   std::vector<std::int64_t> vertex_weights;  ///< [n, constraints], not negative; empty if all are 1
   std::vector<std::int64_t> vertex_sizes;    ///< [n], not negative; empty if all are 1

@@ -77,7 +77,7 @@ inline partition_quality quality_of(std::span<const edge> edges, std::span<const
                                     const communicator& world = self::world(),
                                     const std::function<void()>& forget = {}) {
   constexpr std::size_t piece = std::size_t{1} << 21;
-  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part
+  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and in-edges from the own part
   for (std::size_t begin = 0; begin < edges.size(); begin += std::min(piece, edges.size() - begin)) {
     detail::add_in_edges(edges.subspan(begin, std::min(piece, edges.size() - begin)), parts, in);
     if (forget) forget();
