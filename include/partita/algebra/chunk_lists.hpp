@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Which needed rows travel with which chunk of A's rows, or in which slice.
+/// Which needed rows are exchanged with which chunk of A's rows, or in which slice.
 ///
-/// Source of chunks: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those
-/// travel that no chunk before it needed.
+/// Source of chunks: Ai et al., NeutronTP (VLDB 2025), section 4.2: a chunk receives only the needed rows
+/// that no earlier chunk needed.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace partita::algebra::detail {
 
-/// The number of chunks of a product: as many as are asked for; if that is 0, 1 without far memory, and with
-/// it so many that what the busiest rank receives for a chunk fills half of the window, but at least 2 if
-/// anything travels, and at most 32. Throws error for less than 0. With far memory and 0, collective over the
-/// mesh. What travels: one integer.
+/// The number of chunks of a product: `asked`; if that is 0, 1 without far memory, and with it enough chunks
+/// that what the busiest rank receives for one fills half of the window, but at least 2 if anything is sent,
+/// and at most 32. Throws error if `asked` is negative. With far memory and 0, collective over the mesh.
+/// What travels: one integer.
 template <class Device>
 std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t received_bytes) {
   if (asked < 0) base::throw_error<error>({"an exchange of needed rows in ", asked, " chunks"});
@@ -34,11 +34,11 @@ std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t recei
   return chunks[0] == 0 ? 1 : static_cast<std::size_t>(std::clamp<global_index>(chunks[0], 2, 32));
 }
 
-/// The number of slices of a product without chunks: as many as are asked for; if that is 0, 1 over far
-/// memory, and else at most 8, so that on some rank one has 1024 rows, and twice as many entries as A has
-/// rows there, since each traverses Y; of a rank whose own tile has half of the entries, 1, since all that it
-/// needs can travel beside that tile. Throws error for less than 0. With 0, collective over the mesh. What
-/// travels: one integer.
+/// The number of slices of a product without chunks: `asked`; if that is 0, 1 with far memory, else at most
+/// 8, so that on some rank each slice has 1024 rows and twice as many entries as A has rows there, since
+/// each slice traverses Y. A rank whose own tile has half of the entries wants 1, since all the rows it
+/// needs can be sent while that tile is multiplied. Throws error if `asked` is negative. With 0, collective
+/// over the mesh. What travels: one integer.
 template <class Device>
 std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t needed, std::size_t own,
                              std::size_t entries, local_index rows) {
@@ -58,18 +58,18 @@ std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t neede
 inline interval rows_of_chunk(local_index rows, std::size_t j, std::size_t chunks) {
   return base::part_of({0, rows}, static_cast<global_index>(j), static_cast<global_index>(chunks));
 }
-/// The parts of a tile that are in chunk j of its rows, as a range that is its own iterator; of a tile
-/// without rows, in chunk 0.
+/// The parts of a tile in chunk j of its rows, as a range that is its own iterator. The parts of a tile
+/// without rows are in chunk 0.
 template <class T>
 class chunk_slices {
  public:
-  /// `entries`: how many each of these parts has, if they are known.
+  /// `entries`: the number of entries of each of these parts, if known.
   chunk_slices(local::csr_slices<T> parts, std::size_t j, std::size_t chunks,
                std::span<const local_index> entries = {})
       : parts_(parts), rows_(rows_of_chunk(parts.shape->rows, j, chunks)), first_(j == 0), entries_(entries) {
     find();
   }
-  /// Those that are in any rows.
+  /// The parts in `rows`, an arbitrary range of rows.
   chunk_slices(local::csr_slices<T> parts, interval rows) : parts_(parts), rows_(rows), first_(false) {
     find();
   }
@@ -113,7 +113,7 @@ local_index entries_of_part(const device_queue<Device>& q, const local::csr_slic
   return rows == 0 ? 0 : read(part.entries.offsets + rows) - read(part.entries.offsets);
 }
 
-/// That of each of these parts, chunk by chunk. Synchronises with the device.
+/// The number of entries of each of these parts, chunk by chunk. Synchronises with the device.
 template <class T, class Device>
 std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Device>& q,
                                                         const local::csr_slices<T>& parts,
@@ -125,8 +125,8 @@ std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Devic
   return entries;
 }
 
-/// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged:
-/// the first that needs it, or where sums go the last. Reads the structure of A once.
+/// The chunk with which each needed row is sent, in the order of the columns of A's second tile, merged: the
+/// first chunk that needs the row or, if sums go, the last. Reads the structure of A once.
 template <class T, class Device>
 std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const local::csr_tiles<T, Device>& a,
                                         std::size_t chunks, row_flow flow) {
@@ -152,26 +152,26 @@ std::vector<local_index> chunks_of_rows(const device_queue<Device>& q, const loc
   return found;
 }
 
-/// Which needed rows travel in each step: for chunk j of A's rows, or as slice j of the needed rows, of block
-/// k of A in step k J + j, of J; with chunks a row travels with the first one that needs it. Sums for these
-/// rows go the other way, with chunks each with the last one that adds to it.
+/// Which needed rows are exchanged in each step. Step k J + j, of J per block, is for block k of A and chunk
+/// j of A's rows, or slice j of the needed rows; with chunks, a row is sent with the first one that needs
+/// it. Sums for these rows go the other way: with chunks, each with the last one that adds to it.
 template <class Device>
 class chunk_lists {
  public:
   struct step {
-    buffer<local_index, Device> rows;    ///< of this rank's block that are sent, to rank 0, then 1, ...
-    buffer<local_index, Device> places;  ///< of those received among all of the block, if these are placed
-    std::vector<global_index> sent, received;            ///< number of rows, of each rank
+    buffer<local_index, Device> rows;          ///< of this rank's block to send: to rank 0, then 1, ...
+    buffer<local_index, Device> places;        ///< of the received rows among all of the block, if placed
+    std::vector<global_index> sent, received;  ///< number of rows, per rank
     std::vector<global_index> sent_size, received_size;  ///< elements
-    std::size_t sent_before = 0, received_before = 0;    ///< rows, in the steps of the block before
-    std::size_t received_in_block = 0;                   ///< rows that are received in all of its steps
+    std::size_t sent_before = 0, received_before = 0;    ///< rows, in earlier steps of the block
+    std::size_t received_in_block = 0;                   ///< rows received in all of its steps
   };
   using counts = std::vector<global_index> step::*;
 
-  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for block k. `mine`: the step,
-  /// of `steps`, with which each of those for this rank's own block travels, tile by tile; `chunked`: it is a
-  /// chunk. Collective along row and, with several steps and blocks, along col. What travels: the lists of
-  /// rows, and the step of each row.
+  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for block k. `mine`: for each
+  /// needed row of this rank's own block, tile by tile, the step that sends it, of `steps`; `chunked`: steps
+  /// are chunks. Collective along row and, with several steps and blocks, along col. What travels: the lists
+  /// of rows, and the step of each row.
   chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
               const std::vector<local::needed_rows>& lists, const std::vector<local_index>& mine,
               std::size_t steps, bool chunked, local_index width)
@@ -185,12 +185,12 @@ class chunk_lists {
     }
   }
 
-  /// Without blocks, which follow, for so many ranks. `placed`: whether rows are received in another order
-  /// than that of the table in which they are used.
+  /// Lists for `ranks` ranks, to which add_block adds blocks. `placed`: whether rows are received in an
+  /// order other than that of the table in which they are used.
   chunk_lists(std::size_t ranks, local_index width, bool placed, std::size_t steps = 1)
       : of_block_(steps), ranks_(ranks), width_(width), placed_(placed) {}
-  /// The steps of the next block, by lists of which each rank has one for each step; `places` (n): of the n
-  /// rows that are received, where they are placed.
+  /// Adds the steps of the next block. `lists` has one list for each rank and step; `places` (n): where each
+  /// of the n received rows is placed.
   void add_block(const device_queue<Device>& q, const transfer::row_lists<>& lists,
                  const std::vector<local_index>& places = {}) {
     for (std::size_t j = 0, before = 0, received = 0; j < of_block_; ++j) {
@@ -210,14 +210,14 @@ class chunk_lists {
   }
 
   std::size_t steps_of_block() const { return of_block_; }
-  /// Whether what has come before for the same block is used in a step, too.
+  /// Whether a step also uses the rows that earlier steps of its block have received.
   bool placed() const { return placed_; }
   std::size_t ranks() const { return ranks_; }
   local_index width() const { return width_; }
   std::size_t size() const { return steps_.size(); }
   const step& operator[](std::size_t n) const { return steps_[n]; }
 
-  /// What rank `me` receives in all steps, each row as so many words.
+  /// What rank `me` receives in all steps, with `words_of_row` words for each row.
   traffic received(row_flow flow, int me, global_index words_of_row) const {
     const counts of = flow == row_flow::rows_come ? &step::received : &step::sent;
     traffic v;
@@ -226,7 +226,7 @@ class chunk_lists {
   }
 
  private:
-  /// Where the lists of rank r for step j begin, for all r and j in this order, given their lengths.
+  /// Where the list of rank r for step j begins, for all r and j in this order, given the lengths.
   static std::vector<std::size_t> begins_of(const std::vector<global_index>& lengths) {
     std::vector<std::size_t> begins{0};
     for (const global_index n : lengths) begins.push_back(begins.back() + static_cast<std::size_t>(n));

@@ -11,7 +11,7 @@
 
 namespace partita::algebra {
 
-/// Of each class, how many counted vertices are predicted to be in each.
+/// For each class, the number of counted vertices that are predicted to be in each class.
 struct confusion_matrix {
   std::size_t classes = 0;
   std::vector<global_index> counts;  ///< [label * classes + predicted]
@@ -21,7 +21,7 @@ struct confusion_matrix {
   }
 
   /// The mean of F1 = 2 TP / (2 TP + FP + FN) over the classes that are a label or predicted; not a number
-  /// where there is none.
+  /// if there are none.
   double macro_f1() const {
     double total = 0;
     int there = 0;
@@ -79,8 +79,8 @@ confusion_matrix confusion(const dense<T, vertex_rows, Device>& logits, const ve
 
 namespace detail {
 
-/// Twice the number of pairs of a negative and a positive score in which the positive one is larger, where
-/// equal ones count half. `negatives` ascend.
+/// Twice the number of pairs of a negative and a positive score in which the positive one is larger; equal
+/// scores count half. `negatives` is ascending.
 template <class T>
 global_index twice_right_pairs(std::span<const T> negatives, std::span<const T> positives) {
   global_index found = 0;
@@ -93,10 +93,10 @@ global_index twice_right_pairs(std::span<const T> negatives, std::span<const T> 
 
 }  // namespace detail
 
-/// The area under the ROC curve of each column of logits (n x classes), the probability that a vertex with
-/// target 1 has a larger logit than one with target 0, where equal ones count half; and the mean over the
-/// columns that have both, which is not a number if none has. Vertices that are not counted have targets of
-/// -1. On every rank; the counts are exact, so that every mesh gives the same bits.
+/// The area under the ROC curve of each column of logits (n x classes): the probability that a vertex with
+/// target 1 has a larger logit than one with target 0, where equal logits count half; and the mean over the
+/// columns with both targets, which is not a number if there are none. Vertices that are not counted have
+/// targets of -1. On every rank; the counts are exact, so that every mesh gives the same bits.
 ///
 /// Collective over the mesh. What travels: for each column an all-gather of the logits with target 1 and of
 /// their number, and an all-reduce of two counts; and an all-reduce of one. Throws shape_error, and error for

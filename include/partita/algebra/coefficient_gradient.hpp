@@ -7,15 +7,15 @@
 namespace partita::algebra {
 
 /// How d loss / d alpha_uv = dY_v . X_u of an edge reaches the owner of v. `automatic` takes `rows` or
-/// `edges`, whichever makes the busiest rank receive less. Where ranks that have different columns of one
-/// head would compute the same coefficients, as under feature_column, it takes `owners` if the busiest rank
-/// then has less to do: words that it receives and coefficients that it computes, each counting as one.
+/// `edges`, whichever makes the busiest rank receive less. If ranks with different columns of one head would
+/// compute the same coefficients, as under feature_column, it takes `owners` if the busiest rank then has
+/// less to do, counting words received and coefficients computed.
 enum class coefficient_gradient : std::uint8_t {
   automatic,
   rows,   ///< gather whole rows of X referenced by in-edges of own vertices, each once
   edges,  ///< sampled products in the policy's layout, then redistribution of partial edge values
-  /// The coefficients, too, are computed by the owner of v alone, and the products from whole rows; on blocks
-  /// of sampled neighbours, all of whose rows one rank has, as automatic.
+  /// The owner of v alone also computes the coefficients, and products use whole rows; on blocks of sampled
+  /// neighbours, whose rows are all on one rank, as automatic.
   owners
 };
 

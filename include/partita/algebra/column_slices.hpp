@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of a matrix whose columns are cut over the ranks, as the input of a layer.
+/// Rows of a matrix whose columns are partitioned over the ranks, as the input of a layer.
 
 #include <functional>
 #include <memory>
@@ -26,11 +26,11 @@ struct dropped_columns {
 
 }  // namespace detail
 
-/// H (n x f): rows that this rank wants of a matrix whose columns are cut over P ranks. Rank r has columns
-/// c_r of the rows of all ranks, stacked in the order of ranks: S_r (sum of n_q x |c_r|), on a mesh of one
-/// rank. Products with a replicated weight are sums over the ranks, H W = sum over r of S_r W(c_r, :), of
-/// which each rank gets its own rows; so H itself never travels. Nor does its gradient: dS_r = G W(c_r, :)^T,
-/// G the gradients of all ranks, which weight_gradient_part has.
+/// H (n x f): the rows that this rank needs of a matrix whose columns are partitioned over P ranks. Rank r
+/// has columns c_r of the rows of all ranks, stacked in rank order: S_r (sum of n_q x |c_r|), on a mesh of
+/// one rank. A product with a replicated weight is a sum over the ranks, H W = sum over r of S_r W(c_r, :),
+/// of which each rank gets its own rows; so H itself is never sent. Nor is its gradient: dS_r = G W(c_r,
+/// :)^T, where G, the gradients of all ranks, comes from weight_gradient_part.
 ///
 /// Collective over the ranks: gemm, weight_gradient_part and the constructor. Source: P3 (Gandhi, Iyer, OSDI
 /// 2021), section 3.2.
@@ -40,9 +40,9 @@ class column_slices {
   using matrix = dense<T, vertex_rows, Device>;
   using sparse_matrix = sparse<T, dynamic_layout, Device>;
 
-  /// `counts`: the rows of each rank; `columns`: those of this rank, out of `width`; `vertices`: the vertex
-  /// of each row of `slices`, in the device's memory, for masks of dropout. `ranks` and `vertices` must
-  /// outlive it. Throws shape_error unless the slices have the rows of all ranks and these columns.
+  /// `counts`: the rows of each rank; `columns`: this rank's columns, out of `width`; `vertices`: the vertex
+  /// of each row of `slices`, in the device's memory, for dropout masks. `ranks` and `vertices` must outlive
+  /// this object. Throws shape_error unless the slices have the rows of all ranks and these columns.
   column_slices(const partita::mesh<Device>& ranks, std::vector<global_index> counts, interval columns,
                 global_index width, std::shared_ptr<const matrix> slices,
                 const global_index* vertices = nullptr)
@@ -60,15 +60,15 @@ class column_slices {
       base::throw_error<shape_error>({"slices of ", wanted, " cannot be stored in ", slices_->shape()});
   }
 
-  /// The blocks of all ranks as one block diagonal matrix, by which `aggregated` multiplies; `targets`: the
-  /// rows of each rank's block, whose columns begin with them.
+  /// Sets the blocks of all ranks, as one block diagonal matrix, by which `aggregated` multiplies;
+  /// `targets`: the number of rows of each rank's block, which are also its first columns.
   void multiply_by(sparse_matrix blocks, std::vector<global_index> targets) {
     blocks_.emplace(std::move(blocks));
     target_counts_ = std::move(targets);
   }
 
-  /// Every weight_gradient_part then also gives `add` a summand of d loss / d S_r, of the shape of `slices`,
-  /// for the weight of the last product; so do the slices made of these.
+  /// Every weight_gradient_part then also passes to `add` a summand of d loss / d S_r, of the shape of
+  /// `slices`, for the weight of the last product; so do the slices made from these.
   void collect_gradient(std::function<void(matrix&)> add) { collect_ = std::move(add); }
 
   const partita::mesh<Device>& mesh() const { return slices_->mesh(); }

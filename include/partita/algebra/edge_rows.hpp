@@ -19,12 +19,12 @@
 
 namespace partita::algebra {
 
-/// Of the entry (v, u) of a pattern, the edge u -> v: u or v.
+/// The end of an edge u -> v, the entry (v, u) of a pattern: u or v.
 enum class edge_end : std::uint8_t { source, target };
 
 namespace detail {
 
-/// x(row(e), h) or x(col(e), h) in the place of any value, or added to it.
+/// x(row(e), h) or x(col(e), h), in place of any value or added to it.
 template <class T>
 struct value_at_end {
   matrix_view<const T> x;
@@ -36,7 +36,7 @@ struct value_at_end {
 };
 
 /// Where rows of vertices and rows of edges meet: the whole rows of all sources, or targets, of a pattern's
-/// tiles, and the layout in which each of them is on one rank, but for copies.
+/// tiles, and the layout in which each row is on one rank, except for copies.
 template <class T, class Device>
 class edge_ends {
  public:
@@ -68,8 +68,8 @@ class edge_ends {
   }
   layout operand() const { return layout_; }
 
-  /// The stages in which rows of sources come to tiles, or sums of edges go to sources. Sums are left in the
-  /// layout distinct().
+  /// The stages in which rows of sources are received for tiles, or sums of edges are sent to sources. Sums
+  /// end in the layout distinct().
   product_stages<T, Device> stages(row_flow flow, row_exchange rows) const {
     const layout dense = flow == row_flow::rows_come ? distinct() : rows_of_tiles();
     return {
@@ -79,13 +79,13 @@ class edge_ends {
         entry_values::given};
   }
 
-  /// The layout in which sums of edges are left: distinct(), or on a reproducible mesh one that A multiplies.
+  /// The layout in which sums of edges end: distinct(), or on a reproducible mesh one that A multiplies.
   layout of_sums() const {
     const layout a = pattern_.layout();
     if (reproducible_verbs_of<T>(mesh()) == nullptr) return distinct();
     return {a.rows | (a.cols & axis::depth), a.cols & axis::col};
   }
-  /// Sums of edges as products with rows of 1, of a reproducible mesh, else null.
+  /// Sums of edges as products with rows of 1, on a reproducible mesh; else null.
   std::unique_ptr<edge_products<T, Device>> exact_sums() const {
     const auto* const verbs = reproducible_verbs_of<T>(mesh());
     if (verbs == nullptr) return nullptr;
@@ -123,9 +123,9 @@ class edge_ends {
 /// A planned gather: e(v, u, :) = x(u, :), or x(v, :), for every entry (v, u) of A's pattern (m x n). X is
 /// n x k for sources, m x k for targets, in any layout; E has k columns. Its adjoint is edge_scatter_plan.
 ///
-/// Collective over the mesh: constructor and call. What travels: X to whole rows, and of sources, as in spmm
-/// with A stationary, the rows along row; no edge. Throws shape_error for operands that do not match the
-/// plan.
+/// Collective over the mesh: constructor and call. What travels: X to whole rows and, for sources, rows
+/// along row as in spmm with A stationary; no edge values. Throws shape_error for operands that do not match
+/// the plan.
 template <class T, class Device>
 class edge_gather_plan {
  public:
@@ -202,10 +202,10 @@ class edge_gather_plan {
 /// (v, u) of A's pattern (m x n); 0 for a vertex without any. X is n x k for sources, m x k for targets, in
 /// any layout; E has k columns. Its adjoint is edge_gather_plan.
 ///
-/// Collective over the mesh: constructor and call. What travels: sums, a reduce-scatter among the ranks that
-/// share rows of A, or of sources along row, and from there to the layout of X. On a reproducible mesh they
-/// go as doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for operands
-/// that do not match the plan.
+/// Collective over the mesh: constructor and call. What travels: sums, in a reduce-scatter among the ranks
+/// that share rows of A or, for sources, along row, and then to the layout of X. On a reproducible mesh sums
+/// are sent as doubles, twice for double, after an all-reduce of the largest terms. Throws shape_error for
+/// operands that do not match the plan.
 template <class T, class Device>
 class edge_scatter_plan {
  public:

@@ -13,10 +13,10 @@
 
 namespace partita::algebra::detail {
 
-/// The stages of products with a pattern, for a layout and a width, with several heads side by side; or,
-/// where sums go, with its transpose.
+/// The stages of products with a pattern or, if sums go, with its transpose, for a layout and a width, with
+/// several heads side by side.
 ///
-/// Collective over the mesh: the constructor. Throws shape_error when the layouts cannot be multiplied or the
+/// Collective over the mesh: the constructor. Throws shape_error if the layouts cannot be multiplied or the
 /// heads do not divide the width.
 template <class T, class Device>
 class edge_schedule {
@@ -39,7 +39,7 @@ class edge_schedule {
   local_index heads() const { return heads_; }
   product_stages<T, Device>& stages() { return stages_; }
   const product_stages<T, Device>& stages() const { return stages_; }
-  /// What passes over the entries are planned with; numbers are those of the parts of all tiles, in order.
+  /// The plans of passes over the entries, numbered by the parts of all tiles, in order.
   local::entry_passes<Device>& passes() { return passes_; }
 
   /// The layout in which Y's rows are needed next to X: all of A's rows, and the columns of X multiplied
@@ -129,12 +129,12 @@ class spread_rows {
   std::optional<dense<T, dynamic_layout, Device>> rows_;
 };
 
-/// Copies of the rows that come for tiles, which stay as long as parts of their messages.
+/// Copies of the rows received for tiles, kept as long as the parts of their messages.
 template <class T, class Device>
 class kept_rows {
  public:
-  /// Those for tile t, of which `parts` are the newest ones already if it has several: one copy is for all.
-  /// They stay until rows for tile t come again. Local.
+  /// The copy of the rows for tile t, shared by all of its parts; the newest of `parts` shows whether it
+  /// exists. It stays until rows for tile t are copied again. Local.
   matrix_view<const T> operator()(const device_queue<Device>& q, const auto& parts, std::size_t t,
                                   matrix_view<const T> rows) {
     if (!parts.empty() && parts.back().tile == t) return parts.back().of.sources;

@@ -46,8 +46,8 @@ struct edge_coefficient {
     return keep(first_target + row, keep.vertex(first_source + col) * heads + first_head + h, alpha);
   }
 
-  /// For kernels that compute many exponentials at a time: the coefficient is the exponential of the score of
-  /// these terms, finished; or, if averages() is not 0, the mean of that many of them.
+  /// For kernels that compute many exponentials at a time: the coefficient is the exponential of the score
+  /// of these terms, after finished(); or, if averages() is not 0, the mean of that many of them.
   struct score_terms {
     const T *source, *target, *log_sum;
   };
@@ -255,7 +255,7 @@ class edge_scores {
 
   /// What this rank receives in forward and transpose together, in closed form.
   traffic predicted() const { return predicted_forward() + gather_log_sums_.predicted(); }
-  /// What it receives in forward.
+  /// What this rank receives in forward, in closed form.
   traffic predicted_forward() const { return gather_scores_.predicted(); }
 
   const score_shape& shape() const { return shape_; }

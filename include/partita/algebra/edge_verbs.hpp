@@ -52,7 +52,7 @@ axis_set entry_axes(const edge_matrix<T, Device>& e) {
   return e.pattern().layout().used();
 }
 
-/// Whether this rank, among those that hold its entries, is the one that counts them.
+/// Whether this rank, of those that hold its entries, is the one that counts them.
 template <class T, class Device>
 bool counts_entries(const edge_matrix<T, Device>& e) {
   const auto& m = e.mesh();
@@ -118,7 +118,7 @@ void sum_columns_here(const edge_matrix<T, Device>& e, dense<T, replicated, Devi
       e);
 }
 
-/// dw = X^T G over this rank's entries.
+/// dw = X^T G, over this rank's entries.
 template <class T, class Device>
 void multiply_inner_here(const edge_matrix<T, Device>& x, const edge_matrix<T, Device>& g,
                          dense<T, replicated, Device>& dw) {
@@ -365,7 +365,7 @@ void weight_gradient_part(const edge_matrix<T, Device>& x, const edge_matrix<T, 
   if (!detail::counts_entries(x)) return fill(dw, T(0));
   detail::multiply_inner_here(x, g, dw);
 }
-/// What this rank receives in either of them for this number of elements.
+/// What this rank receives in either of these for this number of elements.
 template <class T, class Device>
 traffic predicted_part_of_edges(const sparse<T, dynamic_layout, Device>& pattern, global_index elements) {
   const auto& m = pattern.mesh();

@@ -12,9 +12,9 @@ namespace partita {
 
 namespace algebra {
 
-/// Whether matrices that are computed with in T may be stored as S: T, or base::bfloat16 for float, whose
-/// products have the bits of those of the floats that its numbers are. Not on a reproducible mesh, whose
-/// kernels refuse it.
+/// Whether matrices used in computations in T may be stored as S: T itself, or base::bfloat16 for float,
+/// where products have the same bits as if its numbers were stored as floats. Kernels of a reproducible mesh
+/// reject base::bfloat16.
 template <class S, class T, class Device>
 concept stored_as = std::is_same_v<S, T> ||
     (std::is_same_v<S, base::bfloat16>&& std::is_same_v<T, float>&& local::stores_bfloat16<Device>);
@@ -34,7 +34,7 @@ void require_same_blocks(const char* what, const A& a, const B& b) {
                                     a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
-/// f of a row, applied with global indices of columns.
+/// f on a row, called with global column indices.
 template <class Function>
 struct with_global_columns {
   Function f;
@@ -46,7 +46,7 @@ struct with_global_columns {
   }
 };
 
-/// f applied with global indices, for a block whose first entry is at (first_row, col).
+/// f called with global indices, for a block whose first entry is at (first_row, col).
 template <class Function>
 struct with_global_indices {
   Function f;
@@ -101,8 +101,8 @@ dense<T, L, Device> copy(const dense<T, L, Device>& x) {
   return y;
 }
 
-/// y = x, its numbers rounded to those of Y: float to base::bfloat16, and back. Local; no communication.
-/// Throws shape_error unless x and y have the same layout and blockings.
+/// y = x, rounded to the type of Y: float to base::bfloat16, and back. Local; no communication. Throws
+/// shape_error unless x and y have the same layout and blockings.
 template <class S, class T, layout X, layout Y, class Device>
 requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T, Y, Device>& y) {
   static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host and CUDA devices");
@@ -119,8 +119,8 @@ void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f)
   local::chunked::transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. S: what A is stored as. Throws shape_error unless all
-/// have the same layout and blockings.
+/// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. S: the type in which A is stored. Throws shape_error
+/// unless all have the same layout and blockings.
 template <class T, layout A, layout B, layout Y, class Device, class Function, class S>
 requires algebra::stored_as<S, T, Device>
 void zip(const dense<S, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
@@ -131,8 +131,8 @@ void zip(const dense<S, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y,
 
 namespace algebra {
 
-/// f(x(i, j), y(i, j), more(i, j) ...), which updates the entries of y and more, in one pass; none of them
-/// may alias another. Throws shape_error unless all have the same layout and blockings.
+/// Calls f(x(i, j), y(i, j), more(i, j) ...), which updates the entries of y and more, in one pass; no two
+/// of them may alias. Throws shape_error unless all have the same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function, class... More>
 void update(const dense<T, X, Device>& x, Function f, dense<T, Y, Device>& y, More&... more) {
   partita::algebra::detail::require_same_blocks("update", x, y);

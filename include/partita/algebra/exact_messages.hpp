@@ -66,7 +66,7 @@ class exact_messages final : public reproducible_messages<T, Device> {
     slopes_ = slopes;
     grids_.clear();
     const global_index entries = exact_.is_part() ? exact_.whole().all_reduce(entries_) : entries_;
-    const global_index terms = std::max(entries, columns_of_operands_);  // at most so many make a sum
+    const global_index terms = std::max(entries, columns_of_operands_);  // the most that make a sum
     for (const double x : largest) grids_.push_back(base::exact_grid::of_products(x, 1, terms));
   }
 

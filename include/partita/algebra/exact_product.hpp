@@ -10,15 +10,15 @@
 
 namespace partita::algebra::detail {
 
-/// A product in stages whose Y has the same bits for every arrangement: the stages run with sums of double on
-/// a common grid, for double matrices a second time with the remainders.
+/// A product in stages whose Y has the same bits for every arrangement: the stages run with sums of double
+/// on a common grid, and for double matrices a second time with the remainders.
 ///
-/// Collective over the mesh: constructor and call. What travels: what the stages send, twice for double, once
-/// for float, its sums as doubles, and what common_grid does.
+/// Collective over the mesh: constructor and call. What travels: what the stages send, once for float and
+/// twice for double, with sums as doubles, and what common_grid sends.
 template <class T, class Device>
 class exact_product final : public product<T, T> {
  public:
-  /// `terms`: at most so many make an element of Y.
+  /// `terms`: the largest number of terms in an element of Y.
   exact_product(spmm_blocks<Device> blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                 const spmm_options& options, global_index terms)
       : mesh_(blocks.m), stages_(adding(std::move(blocks)), std::move(a), options), terms_(terms) {}

@@ -21,9 +21,9 @@ namespace partita::algebra {
 ///     sums.add(c, g_c);  // for each c
 ///     sums.take(g);
 ///
-/// Collective over the mesh of X: constructor, assign, touched_rows, take and predicted. What travels: what
-/// travels in gather_rows_plan, in assign, and in take once for float and twice for double, as doubles; with
-/// take also the maximum of all elements and the number of rows. The rows that were added are kept until
+/// Collective over the mesh of X: constructor, assign, touched_rows, take and predicted. What travels: as
+/// in gather_rows_plan, in assign, and in take, as doubles, once for float and twice for double; take
+/// also sends the maximum of all elements and the number of rows. The rows that were added are kept until
 /// take.
 template <class T, class Device>
 class exact_row_sums final : public list_sums<T, Device> {
@@ -37,13 +37,13 @@ class exact_row_sums final : public list_sums<T, Device> {
       : part_(partita::mesh<Device>::alone(x.mesh())),
         plan_(x.mesh().with_exact_sums(), {x.row_blocking(), x.col_blocking(), x.layout()}, columns) {}
 
-  /// Replaces the lists by others. Throws shape_error as gather_rows_plan::assign does.
+  /// Replaces the lists. Throws shape_error as gather_rows_plan::assign does.
   void assign(std::span<const std::vector<global_index>> lists) override {
     plan_.assign(lists);
     kept_.clear();
   }
-  /// Adds g, rows for the ids of list c, which stays as it is now. Local. Throws shape_error unless it has
-  /// these rows.
+  /// Adds a copy of g, whose rows are for the ids of list c. Local. Throws shape_error unless it has these
+  /// rows.
   void add(std::size_t c, const matrix& g) override {
     if (g.shape() != plan_.shape(c))
       base::throw_error<shape_error>(

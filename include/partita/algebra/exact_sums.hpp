@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums over all ranks on a reproducible mesh: terms rounded to a grid, which is the same for every
-/// arrangement, so that no order of summation can be seen in the result.
+/// Sums over all ranks on a reproducible mesh: terms are rounded to a grid, the same for every arrangement,
+/// so that the result does not depend on the order of summation.
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace partita::algebra::detail {
 
-/// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
-/// rank; on a part of a mesh of at most the terms of all parts. Collective over mesh::whole. What travels: an
-/// all-reduce of two elements, on a part another one of one.
+/// The grid for sums of at most `terms` products of a number up to `x` and a number up to `y`, the
+/// magnitudes on this rank; on a part of a mesh, for the terms of all parts. Collective over mesh::whole.
+/// What travels: an all-reduce of two elements and, on a part, another one of one.
 template <class Device>
 base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_index terms) {
   std::array<double, 2> largest{x, y};
@@ -39,9 +39,9 @@ traffic predicted_grid(const mesh<Device>& m) {
   return predicted_all_reduce(m, 2) + (m.is_part() ? predicted_all_reduce(m, 1) : traffic{});
 }
 
-/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: its sums
-/// of part(term), as many as result has elements; on a part of a mesh over mesh::whole, unless there are no
-/// axes. Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
+/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: for each
+/// element of result, a sum of part(term). On a part of a mesh over mesh::whole, unless there are no axes.
+/// Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
 template <class T, class Device, class Fill>
 void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
                     Fill fill) {
@@ -56,7 +56,7 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
 
-/// What this rank receives in it.
+/// What this rank receives in sum_over_ranks.
 template <class T, class Device>
 traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elements) {
   comm::collective op;
@@ -66,8 +66,8 @@ traffic predicted_sums(const mesh<Device>& m, axis_set axes, global_index elemen
   return received(op, partition::rank_in_group(m.shape(), axes, m.at()), m.shape().size(axes));
 }
 
-/// The sum of all ranks' numbers, of which the mesh has at most `terms`, over the ranks along `axes`.
-/// Collective over mesh::whole. What travels: that of common_grid, and an all-reduce of two elements.
+/// The sum of all ranks' numbers over the ranks along `axes`; the mesh has at most `terms` numbers.
+/// Collective over mesh::whole. What travels: as in common_grid, and an all-reduce of two elements.
 template <class T, class Device>
 double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x, global_index terms) {
   const auto& q = m.queue();

@@ -77,12 +77,12 @@ using element_of_operand = typename decltype(detail::operand_of(std::declval<con
 template <multiplicand X>
 using device_of_operand = typename decltype(detail::operand_of(std::declval<const X&>()))::device;
 
-/// Whether elements and devices are those of A.
+/// Whether elements and devices are the same as those of A.
 template <multiplicand A, multiplicand... Others>
 inline constexpr bool alike = ((std::same_as<element_of_operand<A>, element_of_operand<Others>> &&
                                 std::same_as<device_of_operand<A>, device_of_operand<Others>>)&&...);
 
-/// The layout of op(A) as far as its type has it.
+/// The layout of op(A), as far as its type gives it.
 template <class T, layout L, class Device>
 constexpr layout static_layout(const dense<T, L, Device>*) {
   return L;
@@ -92,8 +92,8 @@ constexpr layout static_layout(const algebra::transposed_dense<T, L, Device>*) {
   return L == dynamic_layout ? L : layout{L.cols, L.rows};
 }
 
-/// The layout of op(A) op(B): that of one operand where the other is replicated; otherwise rows as in op(A)
-/// and columns as in op(B), without the axes that partition the rows.
+/// The layout of op(A) op(B): that of one operand if the other is replicated; otherwise rows as in op(A) and
+/// columns as in op(B), without the axes that partition the rows.
 constexpr layout product_layout(layout a, layout b) {
   if (a == dynamic_layout || b == dynamic_layout) return dynamic_layout;
   if (b.used().empty()) return a;

@@ -13,10 +13,10 @@ namespace partita {
 
 /// How a product is computed.
 struct gemm_options {
-  /// The axes that partition the three indices; by default those whose busiest rank receives least.
+  /// The axes that partition the three indices; by default the choice whose busiest rank receives least.
   std::optional<partition::gemm_schedule> schedule = {};
-  /// Bytes that the buffers of a rank may take. By default what C, A and B take together there, at least
-  /// 1 MiB, and more only if no schedule manages with so little.
+  /// Bytes that the buffers of a rank may take. By default the size of C, A and B together there, at least 1
+  /// MiB, and more only if every schedule needs more.
   std::optional<std::size_t> memory = {};
 };
 
@@ -25,10 +25,10 @@ struct gemm_options {
 ///
 /// C(i, j) = sum over k of A(i, k) B(k, j) has three indices; a schedule assigns each mesh axis to i, to j,
 /// to k or to none. A is redistributed to (I, K) and B to (K, J), blocks are multiplied, and partial sums
-/// over the axes of K are reduce-scattered into the layout of C, or all-reduced where C is replicated. Where
-/// the buffers would exceed the memory, blocks come in stages along k, the next one in flight while one is
-/// multiplied, or along j or i where partial sums are what takes most of it. 1D, SUMMA, 2.5D and 3D
-/// algorithms are choices among the schedules.
+/// over the axes of K are reduce-scattered into the layout of C, or all-reduced if C is replicated. If the
+/// buffers would exceed the memory, blocks are received in stages along k, the next one in flight while one
+/// is multiplied, or along j or i if partial sums take most of it. 1D, SUMMA, 2.5D and 3D algorithms are
+/// choices among the schedules.
 ///
 /// Collective over the mesh: constructor and call. What travels: predicted(). The first call with beta != 0
 /// may allocate; further calls never do. Throws shape_error naming operands and shapes, and error if the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What plans of messages share: the stages in which rows come and sums go, and gradients.
+/// What plans of messages share: the stages in which rows come and sums go, and the gradients.
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace partita::algebra {
 
-/// Of which operands of messages the gradients are wanted.
+/// The operands of messages whose gradients are wanted.
 struct wanted_gradients {
   bool sources = true, targets = true, edges = true, parameters = true;
 };
@@ -31,13 +31,13 @@ class message_core {
   using schedule = edge_schedule<T, Device>;
   using parameters = dense<T, replicated, Device>;
   static constexpr bool reads_targets = local::reads_targets<Function, T>;
-  /// What a call works with; pointers may be null.
+  /// The operands of a call; pointers may be null.
   struct operands {
     matrix_view<const T> sources, targets;
     const edges* e;
     const parameters* p;
   };
-  /// Where its gradients go, those that are wanted. `sums`: dp is given the sum over all ranks.
+  /// Where the wanted gradients go. `sums`: dp gets the sum over all ranks.
   struct gradients {
     std::optional<matrix_view<T>> sources, targets;
     edges* e;
@@ -77,9 +77,9 @@ class message_core {
   schedule& come() { return *come_; }
   const sparse<T, dynamic_layout, Device>& pattern() const { return come_->pattern(); }
   const device_queue<Device>& queue() const { return come_->stages().queue(); }
-  /// The rows of this rank's tiles, and the columns that are computed here.
+  /// The rows of this rank's tiles, and the columns computed here.
   matrix_shape block() const { return {pattern().local()->rows, come_->stages().plan().width()}; }
-  /// The ranks whose columns may be of the same head.
+  /// The ranks whose columns may belong to the same head.
   const communicator& along_slices() const { return pattern().mesh().along(come_->spread().cols); }
 
   template <class X, class Y>
@@ -101,13 +101,13 @@ class message_core {
       throw shape_error("the gradient of an edge matrix has the heads of that matrix");
     require_all_heads(*de, come_->heads());
   }
-  /// Throws shape_error unless e has all of the heads, where ranks share their columns.
+  /// Throws shape_error unless e has all heads, if ranks share their columns.
   void require_all_heads(const edges& e, local_index heads) const {
     if (along_slices().size() > 1 && e.heads() != heads)
       throw shape_error("sums over the columns of heads need values of all heads where ranks share columns");
   }
 
-  /// Of a reproducible mesh, else null; and f for it.
+  /// The messages of a reproducible mesh, else null; and f for them.
   reproducible_messages<T, Device>* exact() { return exact_.get(); }
   const reproducible_messages<T, Device>* exact() const { return exact_.get(); }
   local::message_function_of<Function, T> exact_function() const {
@@ -124,7 +124,7 @@ class message_core {
     return parts_;
   }
 
-  /// kernel(number, tile, part, operands, beta, sums) for all parts of all tiles.
+  /// Calls kernel(number, tile, part, operands, beta, sums) for all parts of all tiles.
   template <class Kernel>
   void forward(const operands& x, matrix_view<T> sums, const Kernel& kernel) {
     const matrix_view<const T> targets = reads_targets ? targets_(x.targets) : matrix_view<const T>();
@@ -136,7 +136,7 @@ class message_core {
         });
   }
 
-  /// Adds to the gradients `to`. `travels`: what goes to A's rows, the gradient of sums or, if they have
+  /// Adds to the gradients `to`. `travels`: what is sent to A's rows, the gradient of sums or, if there are
   /// none, the targets; gradient(tile, part, these rows of it) is a message_gradient.
   template <class Gradient>
   void backward(const operands& x, const gradients& to, matrix_view<const T> travels, bool has_rows,
@@ -202,7 +202,7 @@ class message_core {
     if (of.edges) all += predicted_head_sums(come_->heads());
     return of.parameters ? all + parameters_.predicted() : all;
   }
-  /// The sums of values of entries over the ranks that have columns of the same head.
+  /// The sums of values of entries over the ranks with columns of the same head.
   traffic predicted_head_sums(local_index heads) const {
     return pattern().mesh().all_reduced(come_->spread().cols,
                                         static_cast<global_index>(pattern().local()->nonzeros) * heads);
@@ -220,13 +220,13 @@ class message_core {
     return pattern;
   }
 
-  /// Which rows travel in backward: needed ones where they do in forward or where less sums go so.
+  /// Which rows are exchanged in backward: needed ones if forward does so, or if that sends less for sums.
   row_exchange backward_rows(row_exchange asked) const {
     if (reproducible_verbs_of<T>(come_->pattern().mesh())) return row_exchange::full;
     const row_exchange there = come_->stages().plan().options().rows;
     return there == row_exchange::sparsity_aware ? there : asked;
   }
-  /// What the messages of a part of a tile are made of.
+  /// The operands of messages for a part of a tile.
   local::message_operands<T> of_part(const local::csr_slice<T>& part, const edges* e,
                                      matrix_view<const T> sources, matrix_view<const T> targets,
                                      matrix_view<const T> p) const {
@@ -283,46 +283,46 @@ class message_core {
   }
 
   Function f_;
-  std::unique_ptr<schedule> come_, go_;  ///< rows of X come, forward; sums for them go, backward
+  std::unique_ptr<schedule> come_, go_;  ///< forward: rows of X come; backward: sums for them go
   spread_rows<T, Device> targets_;
   std::unique_ptr<tile_rows<T, Device>> rows_;
   dense<T, dynamic_layout, Device> source_gradient_, target_gradient_;
   message_parameters<T, Device> parameters_;
 
-  // Of a reproducible mesh
+  // For a reproducible mesh
   std::unique_ptr<reproducible_messages<T, Device>> exact_;
   std::optional<spread_rows<T, Device>> gradient_rows_;
   kept_rows<T, Device> kept_;
   std::vector<message_part<T>> parts_;
 };
 
-/// What plans of messages have in common: f, and what this rank receives in a backward. A Plan has
+/// What plans of messages have in common: f, and what this rank receives in one backward. Plan must have
 /// predicted_forward().
 template <class Plan, class T, class Device, class Function>
 class planned_messages {
  public:
-  /// f, to change what it holds.
+  /// f, whose members may be changed.
   Function& function() { return core_.function(); }
 
-  /// What this rank receives in one backward, with or without the gradients of e and of parameters, summed
-  /// over all ranks, in closed form.
+  /// What this rank receives in one backward, in closed form, with or without the gradients of e and of the
+  /// parameters; the latter are summed over all ranks.
   traffic predicted_backward(bool of_edges = true,
                              bool of_parameters = local::parameter_count<Function>() > 0) const {
     return core_.predicted_backward(has_rows_, {.edges = of_edges, .parameters = of_parameters});
   }
-  /// In one backward_part.
+  /// What this rank receives in one backward_part.
   traffic predicted_backward_part(wanted_gradients of) const {
     of.parameters = of.parameters && core_.exact() != nullptr;
     return core_.predicted_backward(has_rows_, of);
   }
-  /// In a forward and a backward.
+  /// What this rank receives in one forward and one backward.
   traffic predicted(bool of_edges = true, bool of_parameters = local::parameter_count<Function>() > 0) const {
     return static_cast<const Plan&>(*this).predicted_forward() + predicted_backward(of_edges, of_parameters);
   }
 
  protected:
   using core = message_core<T, Device, Function>;
-  /// `has_rows`: the result has rows, whose gradient goes to A's; else values of entries.
+  /// `has_rows`: whether the result has rows, whose gradient goes to A's rows, or values of entries.
   template <class... Planned>
   explicit planned_messages(bool has_rows, Planned&&... with)
       : core_(std::forward<Planned>(with)...), has_rows_(has_rows) {}

@@ -54,7 +54,7 @@ class message_parameters {
                                     " were given parameters of ", p == nullptr ? matrix_shape{} : p->shape(),
                                     "; their columns must divide the width"});
   }
-  /// Those of the columns here.
+  /// The parameters of the columns here.
   matrix_view<const T> columns(const matrix* p) {
     if (p == nullptr) return {nullptr, 0, static_cast<local_index>(here_.size()), 0};
     if (p->shape() == all_.shape()) return here(p->local());

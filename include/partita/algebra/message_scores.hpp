@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Scores of edges by a function of one's own, whose gradient follows from it, under every policy.
+/// Scores of edges by a user-defined function, differentiated automatically, under every policy.
 
 #include <algorithm>
 #include <utility>
@@ -9,10 +9,10 @@
 
 namespace partita::algebra {
 
-/// What a message_scores_plan is planned with.
+/// The options of a message_scores_plan.
 struct message_scores_options {
   local_index heads = 1;                        ///< columns of the scores: a number that divides the width
-  local_index edge_columns = 0;                 ///< of the edge matrix: likewise; 0: as many as heads
+  local_index edge_columns = 0;                 ///< of the edge matrix, divide the width; 0: as many as heads
   row_exchange rows = row_exchange::automatic;  ///< in both directions
 };
 
@@ -24,13 +24,13 @@ struct message_scores_options {
 /// heads of d columns; with as many heads as columns, s is a function of the ends of an edge, column by
 /// column.
 ///
-/// Collective over the mesh: constructor, forward and backward. What travels: forward, X as in spmm with A
-/// stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along the
-/// axes that partition columns of a head. Backward: T to the ranks that share its rows, also where f does not
-/// read it, X's rows along row as in forward, sums for these and, if f reads it, for T; all-reduces of the
-/// gradients of e, as of s, and of P, K w elements, unless it is this rank's part. On a reproducible mesh,
-/// and where it throws, as message_plan; and shape_error where ranks share columns of heads unless s has all
-/// heads.
+/// Collective over the mesh: constructor, forward and backward. What travels: in forward, X as in spmm with
+/// A stationary, all of T's rows to the ranks that share them if f reads them, and an all-reduce of s along
+/// the axes that partition the columns of a head. In backward: T to the ranks that share its rows, even if f
+/// does not read it, X's rows along row as in forward, sums for these and, if f reads it, for T; all-reduces
+/// of e's gradient, as of s, and of P's, K w elements, unless only this rank's part is wanted. On a
+/// reproducible mesh, and what it throws: as message_plan; also shape_error if ranks share columns of a
+/// head, unless s has all heads.
 ///
 /// Source: Brody, Alon, Yahav (ICLR 2022), equation 7; Vaswani et al. (NeurIPS 2017), section 3.2.1.
 template <class T, class Device, class Function>

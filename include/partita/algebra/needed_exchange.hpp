@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The exchange of needed rows along the row axis, packed, at once, in slices, or in chunks of A's rows, so
-/// that the rows of a slice, or a chunk, travel while another one multiplies. A row travels once, whatever
-/// the number of chunks that need it.
+/// The exchange of needed rows along the row axis, packed: at once, in slices, or in chunks of A's rows. The
+/// rows of one slice or chunk are sent while another one is multiplied. Each row is sent once, however many
+/// chunks need it.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2: of the rows that a chunk needs, those travel that
-/// no chunk before it needed.
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2: a chunk receives only the needed rows that no
+/// earlier chunk needed.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace partita::algebra::detail {
 
-/// How rows travel, and where the rows and columns of this rank's block of X are in X.
+/// How rows are encoded, and where the rows and columns of this rank's block begin in X.
 struct row_code {
   local::row_encoding how = local::row_encoding::exact;
   global_index first_row = 0, first_col = 0;
 };
 
-/// Needed rows of X, in one all-to-all for each step; or, the other way, sums for the needed rows, which
-/// travel when the last chunk, or their slice, has added to them and which their owners add when all of a
-/// block have arrived, in the order of the ranks.
+/// Needed rows of X, in one all-to-all for each step; or, in the other direction, sums for the needed rows.
+/// A sum is sent when the last chunk, or its slice, has added to it; its owner adds it, in rank order, when
+/// all sums of the block have arrived.
 template <class T, class Device>
 class needed_exchange final : public row_traffic<T> {
  public:
-  /// `merged`: whether there is one tile for the rows of each step, else one for each rank.
+  /// `merged`: whether each step has one tile for all of its rows, or one for each rank.
   needed_exchange(const mesh<Device>& m, std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow,
                   bool merged, const row_code& code = {})
       : needed_exchange(m.along(axis::row), m.queue(), std::move(lists), flow, merged, code) {}
-  /// Along the ranks of the lists.
+  /// Over `ranks`, for which the lists were made.
   needed_exchange(communicator ranks, device_queue<Device> q,
                   std::shared_ptr<const chunk_lists<Device>> lists, row_flow flow, bool merged,
                   const row_code& code = {})
@@ -113,7 +113,7 @@ class needed_exchange final : public row_traffic<T> {
         const auto first = static_cast<std::size_t>(comm::offset_of(s.sent, static_cast<int>(r))),
                    count = static_cast<std::size_t>(s.sent[r]);
         const T* const from = std::as_const(incoming_[0]).data() + elements(s.sent_before + first);
-        if constexpr (requires(T sum) { sum += sum; })  // not where numbers are stored only
+        if constexpr (requires(T sum) { sum += sum; })  // not for types that only store numbers
           if (count > 0) local::add_rows(queue_, from, s.rows.span().subspan(first, count), y);
       }
   }
@@ -122,8 +122,8 @@ class needed_exchange final : public row_traffic<T> {
   using step = typename chunk_lists<Device>::step;
   using counts = typename chunk_lists<Device>::counts;
 
-  /// What has come for a chunk is copied to a table, and another one can come in its place; of slices those
-  /// that are ahead come beside the one that multiplies, and half of them stay.
+  /// The rows received for a chunk are copied to a table, so that others can be received in their place.
+  /// Slices ahead are received beside the one that is multiplied, and half of the slices keep their rows.
   std::size_t slots() const {
     return steps_.placed() || !rows_come_ ? 2 : std::max(1 + ahead(), (steps_.steps_of_block() + 1) / 2);
   }
@@ -148,7 +148,7 @@ class needed_exchange final : public row_traffic<T> {
   struct flight {
     buffer<std::uint8_t, Device> outgoing, incoming;
     std::vector<global_index> gone, come;  ///< bytes to and from each rank
-    T* to = nullptr;                       ///< where the rows that come are decoded
+    T* to = nullptr;                       ///< where received rows are decoded
     std::size_t rows = 0;
   };
 
@@ -171,7 +171,7 @@ class needed_exchange final : public row_traffic<T> {
   std::size_t bytes_of_row() const {
     return static_cast<std::size_t>(local::sent_of_row(code_.how, steps_.width()));
   }
-  /// The counts are those of elements.
+  /// All counts are numbers of elements.
   void send_code(std::size_t n, std::span<const T> from, const std::vector<global_index>& gone,
                  std::span<T> to, const std::vector<global_index>& come) {
     flight& f = in_flight_[slot(n)];
@@ -200,13 +200,13 @@ class needed_exchange final : public row_traffic<T> {
   matrix_view<U> view(U* rows, std::size_t count) const {
     return {rows, static_cast<local_index>(count), steps_.width(), steps_.width()};
   }
-  /// Those of tile t, one of those that are not merged.
+  /// The rows of tile t, if tiles are not merged.
   template <class U>
   matrix_view<U> of_tile(U* rows, const step& s, std::size_t t) const {
     return view(rows + comm::offset_of(s.received_size, static_cast<int>(t)),
                 static_cast<std::size_t>(s.received[t]));
   }
-  /// The last one of another rank.
+  /// The last tile of another rank.
   std::size_t last_tile() const { return steps_.ranks() - (row_.rank() + 1 == row_.size() ? 2 : 1); }
   /// All needed rows for the block of step n, in rank order.
   matrix_view<T> table(std::size_t n) { return view(table_.data(), steps_[n].received_in_block); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Whole rows of neighbours: which rows of a matrix the edges of own vertices need, and where these are in a
+/// Whole rows of neighbours: the rows of a matrix that the edges of own vertices need, and their places in a
 /// table.
 
 #include <vector>
@@ -26,7 +26,7 @@ class neighbour_rows {
 
   local_index own() const { return pattern_.rows; }
   std::size_t edges() const { return pattern_.nonzeros; }
-  /// The rows of x for the table, in `table`. Collective over the mesh. What travels: the needed ones.
+  /// Gathers the rows of x for the table into `table`. Collective over the mesh. What travels: needed rows.
   matrix_view<const T> gather(matrix_view<const T> x, buffer<T, Device>& table) {
     table.grow(mesh_.queue(),
                static_cast<std::size_t>(pattern_.widths[0]) * static_cast<std::size_t>(x.cols));
@@ -38,7 +38,7 @@ class neighbour_rows {
 
   auto parts() const { return pattern_.parts(0); }
   const local_index* columns_of(const local::csr_slice<T>& part) const { return pattern_.columns_of(part); }
-  /// The mask for rows of the table in place of vertices.
+  /// The mask for rows of the table instead of vertices.
   base::dropped<T> keep(const dropout_mask& mask) const {
     return mask.of(vertices_.data()).template function<T>();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The exchange of needed rows on two levels: a row crosses to a node once, and is handed on inside it.
+/// The exchange of needed rows on two levels: a row is sent to a node once, and handed on inside it.
 ///
 /// Sources: aggregation by nodes in SuperGCN (arXiv:2411.16025), SHIRO (arXiv:2512.20178).
 
@@ -10,11 +10,11 @@
 
 namespace partita::algebra::detail {
 
-/// Needed rows of X for merged tiles, in two exchanges of needed rows, one across nodes and then one inside
-/// each; or, the other way, sums for these rows: they are added up inside a node, in the order of its ranks,
-/// and their owners add what comes from nodes, in the order of these. What crosses overlaps the multiply of
-/// the rank's own tile; what is handed on does not. Rows of `code` are encoded across nodes alone. The ledger
-/// has the names "row between nodes" and "row inside nodes" for the axes.
+/// Needed rows of X for merged tiles, in two exchanges of needed rows: one across nodes and then one inside
+/// each. In the other direction, sums for these rows are added inside a node, in the order of its ranks, and
+/// their owners add what nodes send, in the order of the nodes. The exchange across nodes overlaps the
+/// multiply of the rank's own tile; the one inside does not. Rows of `code` are encoded only across nodes.
+/// The ledger has the names "row between nodes" and "row inside nodes" for the axes.
 template <class T, class Device>
 class node_exchange final : public row_traffic<T> {
  public:
@@ -32,7 +32,7 @@ class node_exchange final : public row_traffic<T> {
   matrix_view<T> sums(std::size_t n, std::size_t t) override { return inside_.sums(n, t); }
   void leave(std::size_t n, std::size_t t, matrix_view<T> sums) override {
     const matrix_view<T> of_node = across_.sums(n, t);
-    if constexpr (requires(T sum) { sum += sum; })  // not where numbers are stored only
+    if constexpr (requires(T sum) { sum += sum; })  // not for types that only store numbers
       local::chunked::fill(queue_, T(0), of_node);
     inside_.leave(n, t, sums);
     inside_.finish(n, of_node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Which needed rows cross between nodes, and to which ranks of a node they are handed on.
+/// Which needed rows are sent between nodes, and to which ranks of a node they are handed on.
 ///
 /// Sources: aggregation by nodes in SuperGCN (arXiv:2411.16025), SHIRO (arXiv:2512.20178).
 
@@ -14,7 +14,7 @@
 
 namespace partita::algebra::detail {
 
-/// Whether rows are handed on inside nodes that have so many consecutive ranks of the mesh each: some ranks
+/// Whether rows are handed on inside nodes of `ranks_of_node` consecutive ranks of the mesh: some ranks
 /// along row share a node, and not all do. Throws error for less than 1.
 inline bool hands_on(mesh_shape m, int ranks_of_node) {
   if (ranks_of_node < 1)
@@ -22,7 +22,7 @@ inline bool hands_on(mesh_shape m, int ranks_of_node) {
   return m.row > 1 && ranks_of_node > m.col * m.depth && ranks_of_node < m.places();
 }
 
-/// The same number for a mesh of the ranks along row alone, where rows are handed on. Throws error if nodes
+/// The ranks of a node on a mesh of the ranks along row alone, if rows are handed on. Throws error if nodes
 /// would have different numbers of them.
 inline int line_ranks_of_node(mesh_shape m, int ranks_of_node) {
   const int apart = m.col * m.depth;
@@ -45,17 +45,17 @@ struct row_node {
       if (m.rank(at) / ranks_of_node == node) found = {at.row, found.size + 1};
     return found;
   }
-  /// The one for rows of rank r: of ranks of the node, themselves; of nodes of one size, the one in the same
-  /// place.
+  /// The rank that relays rows of rank r: r itself if it is on the node; if nodes have one size, the rank in
+  /// the same place.
   std::size_t relay(std::size_t r) const {
     const int after = static_cast<int>(r) - first;
     return static_cast<std::size_t>(first + (after % size + size) % size);
   }
 };
 
-/// The exchange of needed rows in two: `across`, in which a rank receives of each rank that it is a relay for
-/// the rows that any rank of the node needs, its own for the others of the node included; and `inside`, in
-/// which it receives those that it needs itself. Sums go the other way.
+/// The exchange of needed rows in two. In `across` a rank receives, from each rank for which it is a relay,
+/// the rows that any rank of the node needs, including its own rows for the other ranks of the node; in
+/// `inside` it receives the rows that it needs itself. Sums go the other way.
 template <class Device>
 struct node_lists {
   std::shared_ptr<const chunk_lists<Device>> across, inside;
@@ -63,11 +63,11 @@ struct node_lists {
   explicit operator bool() const { return inside != nullptr; }
 };
 
-/// What this rank asks relays for, and others ask it for as one, by numbers among the rows of all ranks.
+/// The rows that this rank requests from relays, and others from it, as numbers among the rows of all ranks.
 struct relayed_rows {
   std::vector<global_index> firsts;         ///< of each rank's sub-block, and the end
   transfer::row_lists<global_index> asked;  ///< of each relay, in the order of the ranks whose rows they are
-  std::vector<local_index> places;          ///< of those this rank asks for in its table
+  std::vector<local_index> places;          ///< of the rows this rank asks for, in its table
 
   relayed_rows(const communicator& row, const row_node& node, const row_group& group,
                const local::needed_rows& needed)
@@ -90,7 +90,7 @@ struct relayed_rows {
     asked.exchange(row, wanted);
   }
 
-  /// All that others ask for, each once, in order.
+  /// All rows that others request, each once, in order.
   std::vector<global_index> passing() const {
     std::vector<global_index> rows = asked.rows;
     std::ranges::sort(rows);

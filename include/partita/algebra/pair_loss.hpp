@@ -12,7 +12,7 @@
 namespace partita::algebra {
 
 /// log(1 + exp(-m)) of a margin m, the score of a link or minus that of a negative: the binary cross-entropy
-/// of logits. A loss is a function of margins with its derivative; one of your own serves as well.
+/// of logits. A loss is a function of margins with its derivative, and may be user-defined.
 struct logistic_pair_loss {
   template <class T>
   constexpr T operator()(T m) const {
@@ -82,9 +82,9 @@ class pair_signs {
   double weight_ = 0;
 };
 
-/// The mean over links and negatives of loss(s) and loss(-s), s their scores (entries x 1), and its gradient;
-/// 0 where there are no pairs. Collective over the mesh. What travels: an all-reduce of one element over the
-/// ranks that own different entries. Throws shape_error unless all have one pattern.
+/// The mean over links and negatives of loss(s) and loss(-s), s their scores (entries x 1), and its
+/// gradient; 0 if there are no pairs. Collective over the mesh. What travels: an all-reduce of one element
+/// over the ranks that own different entries. Throws shape_error unless all have one pattern.
 template <class T, class Device, class Loss>
 double pair_loss(const edge_matrix<T, Device>& scores, const pair_signs<T, Device>& signs,
                  edge_matrix<T, Device>& gradient, const Loss& loss) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The stages of a product: of A X, in which rows of X come before a kernel, and of A^T X where only A is
-/// stored, in which sums go after it. Each is the adjoint of the other.
+/// The stages of a product: of A X, where rows of X are received before a kernel, and of A^T X with only A
+/// stored, where sums are sent after it. Each is the adjoint of the other.
 ///
 /// Let B(r, d, c) be the sub-block (depth d, col c) of row block r of X; A's columns at (d, c) are the union
 /// of B(r, d, c) over r. For A X the rank (r, c, d) computes, with f/pc columns on the left and f columns on
@@ -23,23 +23,23 @@
 ///     reduce-scatter P along row to B(r, d, k)        reduce-scatter P along row to B(r, d, c)
 ///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
 ///
-/// Where X is in whole rows that row, depth and col cut, as vertex_rows is where these cut A, nothing moves
-/// along col before, and one reduce-scatter of Y along depth and col over its rows ends the product, or one
-/// all-gather of X begins that of A^T.
+/// If row, depth and col cut X into whole rows, as vertex_rows does where these cut A, nothing moves along
+/// col first: one reduce-scatter of Y along depth and col over its rows ends the product, or one all-gather
+/// of X begins the product with A^T.
 ///
 /// If A is not partitioned by col, there is one k and nothing moves along col. A^T X gathers X along depth
 /// only if depth partitions it; else Y, if depth partitions A's columns. Along row, either whole sub-blocks
-/// travel stage by stage, each overlapped with a multiply, or only the rows that A's nonzero columns
-/// reference, packed in one all-to-all that overlaps the multiply of the rank's own tile; or in one for each
-/// chunk of A's rows: rows of X overlap the multiply of the rank's own tile, if their chunk is one of the
-/// first two, and else that of the two chunks before; a sum travels after the last chunk that adds to it,
-/// while the next one multiplies. Where nodes are given, needed rows cross between them once and are handed
+/// are sent stage by stage, each overlapped with a multiply, or only the rows that A's nonzero columns
+/// reference, packed in one all-to-all that overlaps the multiply of the rank's own tile, or in one for each
+/// chunk of A's rows. The rows of X for the first two chunks overlap the multiply of the rank's own tile,
+/// those for later ones that of the two chunks before; a sum is sent after the last chunk that adds to it,
+/// while the next one is multiplied. If nodes are given, needed rows cross between them once and are handed
 /// on inside, see node_exchange.
 ///
-/// What each rank receives for A^T X: with whole sub-blocks, even blocks and evenly many nonzeros, as much as
-/// with a stored A^T, except that a replicated Y is gathered along depth, which is half of its all-reduce.
-/// With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a stored A^T exchanges
-/// their nonempty rows: as many if the pattern is symmetric.
+/// What each rank receives for A^T X: with whole sub-blocks, even blocks and equally many nonzeros per rank,
+/// as much as with a stored A^T, except that a replicated Y is gathered along depth, which costs half of its
+/// all-reduce. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a stored
+/// A^T exchanges their nonempty rows: equally many if the pattern is symmetric.
 ///
 /// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
 /// et al. (ICPP24); chunks: see needed_exchange.hpp. Sub-blocks instead of square blocks allow any mesh
@@ -57,31 +57,31 @@
 
 namespace partita::algebra::detail {
 
-/// Chunks of the rows of a rank's block of Y; and what is to be done when the rows of chunk j are complete.
+/// Chunks of the rows of a rank's block of Y, and what to call when the rows of chunk j are complete.
 struct completed_rows {
   const std::vector<std::vector<interval>>& chunks;
   base::function_reference<void(std::size_t)> done;
 };
 
-/// The products of this rank's blocks and what travels beside them. `Stored`: the numbers of X; `Sum`: those
-/// of the sums. Each travels as such.
+/// The products of this rank's blocks, and the communication that they overlap. `Stored`: the type of the
+/// numbers of X; `Sum`: the type of the sums. Each is sent in its type.
 template <class T, class Device, class Sum = T, class Stored = T>
 class product_stages {
  public:
-  /// kernel(t, part of tile t of A, the rows of X that it multiplies, beta, Y): Y = the product + beta Y. For
-  /// A X, X has the rows that the columns of the part index, Y its rows; for A^T X it is the other way round.
+  /// kernel(t, part of tile t of A, the rows of X that it multiplies, beta, Y): Y = the product + beta Y.
+  /// For A X, the part's columns index rows of X and its rows are Y's; for A^T X the other way round.
   using kernel_reference = base::function_reference<void(std::size_t, const local::csr_slice<T>&,
                                                          matrix_view<const Stored>, Sum, matrix_view<Sum>)>;
 
   product_stages(const spmm_blocks<Device>& blocks, std::shared_ptr<local::tile_analysis<T, Device>> a,
                  const spmm_options& options, entry_values values = entry_values::own);
 
-  /// y = the product + beta y: for_stages(x, begin(y), beta, kernel), and finish(y), for this rank's blocks;
-  /// beta is 0 unless supports_beta().
+  /// y = the product + beta y: for_stages(x, begin(y), beta, kernel), then finish(y), for this rank's
+  /// blocks; beta must be 0 unless supports_beta().
   matrix_view<Sum> begin(matrix_view<Sum> y) { return sums_.empty() ? y : sums_.input(); }
   void finish(matrix_view<Sum> y) { sums_(y); }
-  /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: where Y begins for them,
-  /// or nothing if kernels do not write it; no sums go then.
+  /// Calls the kernel for all parts of the tiles that this rank multiplies. `sums`: the Y of the kernels,
+  /// from begin; nothing if they do not write it, and then no sums are sent.
   void for_stages(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
                   kernel_reference kernel) {
     for_stages_of(arranged(x), sums, beta, kernel);
@@ -90,15 +90,15 @@ class product_stages {
   matrix_view<const Stored> arranged(matrix_view<const Stored> x);
   void for_stages_of(matrix_view<const Stored> x, std::optional<matrix_view<Sum>> sums, Sum beta,
                      kernel_reference kernel, const completed_rows* completed = nullptr);
-  /// Whether it can say which rows of this rank's sums are complete: its last stages are then multiplied
-  /// chunk by chunk. And whether these sums are Y.
+  /// Whether it can report which rows of this rank's sums are complete, by multiplying its last stages chunk
+  /// by chunk; for completes_rows, whether these sums are also Y.
   bool completes_sums() const {
     return !plan_.sums_go() && plan_.options().chunks == 1 && local::chunk_bytes(queue()) == 0 &&
            (!memory::enqueues<Device> || plan_.groups().size() == 1);
   }
   bool completes_rows() const { return completes_sums() && sums_.in_place(); }
-  /// Finds how many entries the last stages have in each of these chunks, which kernels of a device are to be
-  /// told: before for_stages_of with the same ones. Synchronises with the device.
+  /// Counts the entries of the last stages in each of these chunks, which a device's kernels need. Call it
+  /// before for_stages_of with the same chunks. Synchronises with the device.
   void count_entries(const std::vector<std::vector<interval>>& chunks) {
     entries_.clear();
     for (std::size_t j = 0; memory::enqueues<Device> && j < chunks.size(); ++j)
@@ -106,26 +106,26 @@ class product_stages {
         entries_.push_back(entries_of_part(queue(), part));
       });
   }
-  /// What it does with its sums across ranks.
+  /// The sums across ranks that finish computes.
   partial_sums<Sum, Device>& sums() { return sums_; }
   const partial_sums<Sum, Device>& sums() const { return sums_; }
 
-  /// Whether products can be added to y in the pass that multiplies.
+  /// Whether the pass that multiplies can add products to y.
   bool supports_beta() const { return sums_.in_place() && !(going_ && !plan_.lists()); }
   const product_plan<T, Device>& plan() const { return plan_; }
-  /// What this rank receives of X on its way to the layout in which it is multiplied.
+  /// What this rank receives when X moves to the layout in which it is multiplied.
   traffic predicted_change() const { return change_ ? change_->predicted() : traffic{}; }
   const device_queue<Device>& queue() const { return plan_.blocks().m.queue(); }
 
  private:
-  /// How many of the stages of the last block are multiplied chunk by chunk: half of those whose rows stay,
-  /// but one on devices, where each takes launches for every chunk.
+  /// How many stages of the last block are multiplied chunk by chunk: the half whose rows stay, but on
+  /// devices one, since each needs launches for every chunk.
   std::size_t last_stages() const {
     if (!plan_.lists() || !plan_.merges() || memory::enqueues<Device>)
       return plan_.stages().back().multiplies ? 1 : 2;
     return (plan_.steps_of_block() + 1) / 2;
   }
-  /// f(stage, part) for their parts in these rows.
+  /// f(stage, part) for the parts of these stages in `rows`.
   template <class F>
   void for_last_parts(std::size_t k, const std::vector<interval>& rows, const F& f) const {
     for (const product_stage& s : plan_.stages().last(last_stages()))

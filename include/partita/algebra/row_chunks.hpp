@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products by chunks of the rows of a sparse matrix that every rank has whole.
+/// Products by chunks of the rows of a sparse matrix, all of which every rank has.
 
 #include <algorithm>
 #include <memory>
@@ -14,8 +14,8 @@
 namespace partita::algebra {
 
 /// Y = A X (m x f = m x k times k x f), chunk by chunk of consecutive rows of A with about equally many
-/// entries, for an A that is not partitioned on its mesh: every rank multiplies its columns of X. Products
-/// can so begin before all of X has arrived, and Y can leave before all of it is computed.
+/// entries, for an A that is not partitioned on its mesh: every rank multiplies its columns of X. So
+/// products can begin before all of X has arrived, and Y can be sent before all of it is computed.
 ///
 /// Local; no communication. The constructor throws shape_error if A is partitioned, and error for a transpose
 /// that is not stored. Source: Ai et al., NeutronTP (VLDB 2025), section 4.2.
@@ -48,7 +48,7 @@ class row_chunks {
       local::chunked::transform(queue_, base::scaled<T>{alpha}, mine, mine);
   }
 
-  /// Whether every rank has all entries of A, and may multiply parts of them by themselves.
+  /// Whether every rank has all entries of A, and may multiply only some of them.
   static bool fits(const sparse<T, dynamic_layout, Device>& a) {
     const mesh_shape m = a.mesh().shape();
     return local::multiplies_parts(a.mesh().queue()) && a.is_stored() && m.size(a.layout().rows) == 1 &&
@@ -56,13 +56,13 @@ class row_chunks {
   }
 
   std::size_t count() const { return rows_.size(); }
-  /// The rows of chunk j, and those of all chunks, in order.
+  /// The rows of chunk j, and the rows of all chunks, in order.
   interval rows(std::size_t j) const { return rows_[j]; }
   const std::vector<interval>& rows() const { return rows_; }
   /// The rows of X that chunk j multiplies, ascending.
   const std::vector<global_index>& needed(std::size_t j) const { return needed_[j]; }
-  /// For each chunk the rows of X that it is the first to multiply; the last one also has those that no chunk
-  /// does: every row once.
+  /// For each chunk, the rows of X that it is the first to multiply; the last one also has the rows that no
+  /// chunk multiplies: every row once.
   std::vector<std::vector<global_index>> first_needed() const {
     std::vector<std::vector<global_index>> lists;
     std::vector<bool> known(static_cast<std::size_t>(cols_), false);

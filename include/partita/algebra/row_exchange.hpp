@@ -13,10 +13,10 @@
 
 namespace partita {
 
-/// Whether each rank receives whole row blocks (`full`), only the rows referenced by A's nonzero columns, or
-/// of each other rank the fewest rows that will do (`cover`): rows of X, or rows of Y as far as the other
-/// rank can sum them; see transfer::row_cover. `automatic` minimises what the busiest rank receives with the
-/// first two.
+/// Which rows each rank receives: whole row blocks (`full`), only the rows referenced by A's nonzero columns
+/// (`sparsity_aware`), or from each other rank the fewest rows that suffice (`cover`): rows of X, or rows of
+/// Y if the other rank can sum them; see transfer::row_cover. `automatic` chooses one of the first two, by
+/// what the busiest rank receives.
 enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware, cover };
 
 namespace algebra {
@@ -27,7 +27,7 @@ using local::row_encoding;
 
 namespace algebra::detail {
 
-/// Rows of X come before a product's kernels, or sums of rows of Y go after them.
+/// Whether rows of X come before a product's kernels, or sums of rows of Y go after them.
 enum class row_flow : std::uint8_t { rows_come, sums_go };
 
 /// The row blocks of X for block k of A (of Y, for products with A^T): this rank's sub-block, from which
@@ -38,32 +38,32 @@ struct row_group {
   std::vector<global_index> needed;  ///< of those, how many this rank receives from each; none from itself
 };
 
-/// What travels along the row axis for the tiles of A, in steps that all ranks start in the same order, as
-/// many for each block of A. Rows of X come by start and arrive; sums go by leave and finish.
+/// The exchange along the row axis for the tiles of A, in steps that all ranks start in the same order, as
+/// many for each block of A. start and arrive exchange rows of X; leave and finish exchange sums.
 template <class T>
 class row_traffic {
  public:
   virtual ~row_traffic() = default;
 
-  /// How many steps may be under way before the first is used.
+  /// How many steps may be in flight before the first is used.
   virtual std::size_t at_first() const { return 2; }
-  /// How many, beyond the step whose rows are used.
+  /// How many steps may be in flight beyond the one whose rows are used.
   virtual std::size_t ahead() const { return 1; }
-  /// Begins to send the rows of x that travel in step n.
+  /// Begins to send the rows of x that are exchanged in step n.
   virtual void start(std::size_t n, matrix_view<const T> x) = 0;
   /// The rows for tile t that arrived in step n and, for the same block, in earlier steps.
   virtual matrix_view<const T> arrive(std::size_t n, std::size_t t) = 0;
 
-  /// Where the sums of tile t that go in step n are written; and begins to send them, to their rows of
-  /// `sums`.
+  /// sums: where to write the sums of tile t that are sent in step n. leave: begins to send them, to their
+  /// rows of `sums`.
   virtual matrix_view<T> sums(std::size_t n, std::size_t t) = 0;
   virtual void leave(std::size_t n, std::size_t t, matrix_view<T> sums) = 0;
-  /// The sums of all ranks for block k are in their rows of `sums`.
+  /// Completes the sums of all ranks for block k, in their rows of `sums`.
   virtual void finish(std::size_t k, matrix_view<T> sums) = 0;
 };
 
-/// Whole sub-blocks, those of one rank in each step: they are broadcast, or summed to that rank. Double
-/// buffered: one is in flight while the other multiplies.
+/// Whole sub-blocks, those of one rank in each step, broadcast or summed to that rank. Double buffered: one
+/// is in flight while the other is multiplied.
 template <class T, class Device>
 class whole_exchange final : public row_traffic<T> {
  public:

@@ -3,9 +3,9 @@
 /// Local products of matrices with whole rows on each rank and a replicated weight, and each rank's
 /// contribution to the corresponding gradients. Local; no communication.
 ///
-/// On a reproducible mesh every element of a product is summed in the order of the columns of X, and what is
-/// a contribution elsewhere is the whole sum over the ranks: weight_gradient_part and column_sums_part are
-/// then collective over the mesh. What travels: all-reduces of two elements and of one or, for double, two
+/// On a reproducible mesh every element of a product is summed in the order of the columns of X, and the
+/// contributions below are whole sums over the ranks: weight_gradient_part and column_sums_part are then
+/// collective over the mesh. What travels: all-reduces of two elements and of one or, for double, two
 /// doubles per element of the result.
 
 #include "partita/algebra/epilogue.hpp"

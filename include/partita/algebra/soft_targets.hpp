@@ -14,14 +14,14 @@
 namespace partita::algebra {
 
 /// How labels become target distributions. `smoothing`: the share of a target that is spread over all
-/// classes, in [0, 1). `class_weights`: one for each class, not negative; none are ones.
+/// classes, in [0, 1). `class_weights`: one nonnegative weight for each class; if empty, all are 1.
 struct target_options {
   double smoothing = 0;
   std::vector<double> class_weights = {};
 };
 
-/// The weight of each class with which all of them count the same, counted / (classes count_c), and 0 for
-/// those of which no vertex is counted. `counts`: of counted vertices in each class.
+/// The class weights with which all classes count the same, counted / (classes count_c), and 0 for a class
+/// without counted vertices. `counts`: the counted vertices of each class.
 inline std::vector<double> balanced_weights(std::span<const global_index> counts) {
   global_index counted = 0;
   for (const global_index count : counts) counted += count;
@@ -33,7 +33,7 @@ inline std::vector<double> balanced_weights(std::span<const global_index> counts
   return weights;
 }
 
-/// Throws error unless they fit these classes.
+/// Throws error unless the options fit these classes.
 inline void require_target_options(const target_options& how, global_index classes) {
   if (!(how.smoothing >= 0 && how.smoothing < 1))
     base::throw_error<error>({"label smoothing must be in [0, 1), not ", std::to_string(how.smoothing)});
@@ -46,8 +46,8 @@ inline void require_target_options(const target_options& how, global_index class
           {"a class weight is ", std::to_string(weight), ", not a finite number of 0 or more"});
 }
 
-/// How many vertices of each class are counted, over all ranks: label(v) for every global row v of this rank,
-/// -1 for vertices that are not counted.
+/// The number of counted vertices of each class, over all ranks: label(v) for every global row v of this
+/// rank, -1 for vertices that are not counted.
 ///
 /// Collective over mesh::whole. What travels: an all-reduce of `classes` counts. Throws error for a label
 /// that is not a class.
@@ -78,8 +78,8 @@ double weight_of_classes(const mesh<Device>& m, const blocking& rows, global_ind
   return total;
 }
 
-/// soft_targets, below, with `total` in place of the sum of weights. Local; no communication. Throws error
-/// for options that do not fit the classes, and where the total is 0.
+/// soft_targets, below, with `total` as the sum of weights. Local; no communication. Throws error for
+/// options that do not fit the classes, and if the total is 0.
 template <class T, class Device, class Label>
 dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking& rows, global_index classes,
                                            Label label, const target_options& how, double total) {
@@ -105,7 +105,7 @@ dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking
 /// and 0 for vertices that are not counted, whose label is -1.
 ///
 /// Collective over the mesh. What travels: see class_counts. Throws error for options that do not fit the
-/// classes, and where the weights of all counted vertices are 0.
+/// classes, and if the weights of all counted vertices are 0.
 template <class T, class Device, class Label>
 dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking& rows, global_index classes,
                                            Label label, const target_options& how = {}) {
@@ -114,7 +114,7 @@ dense<T, vertex_rows, Device> soft_targets(const mesh<Device>& m, const blocking
 
 namespace detail {
 
-/// -q log p, and 0 where q is.
+/// -q log p, and 0 if q is 0.
 struct cross_entropy_term {
   template <class T>
   constexpr T operator()(T log_p, T q) const {
@@ -143,8 +143,8 @@ struct difference {
 /// With soft_targets(labels), that is cross_entropy with these labels, and as in torch with class weights and
 /// smoothing.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. `memory`: grows to hold numbers as
-/// many as logits, and one for each row. Throws shape_error unless z, Q and the gradient have the same
+/// Collective over the mesh. What travels: an all-reduce of one element. `memory`: grows to hold one number
+/// for each logit and one for each row. Throws shape_error unless z, Q and the gradient have the same
 /// blockings. Source of smoothing: Szegedy et al. (CVPR 2016), section 7.
 template <class T, class Device>
 double soft_cross_entropy(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& q,

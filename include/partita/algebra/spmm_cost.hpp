@@ -21,45 +21,45 @@ enum class stationary : std::uint8_t { automatic, c, a };
 struct spmm_options {
   partita::stationary stationary = partita::stationary::automatic;
   row_exchange rows = row_exchange::automatic;
-  /// Chunks of rows of A, of which one multiplies while the needed rows of the next ones travel; more than 1
-  /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
-  /// 1 is in effect where whole blocks travel, and for values that are not A's own.
+  /// Chunks of A's rows: one is multiplied while the needed rows of the next ones are exchanged. More than 1
+  /// imply that only needed rows are exchanged. 0: 1 without far memory, and with it as many as its window
+  /// suggests. 1 is in effect if whole blocks are exchanged, and for values that are not A's own.
   int chunks = 0;
-  /// Slices of the needed rows, by the ranks that send them and by turns: one multiplies while the next ones
-  /// travel. More than 1 imply that only needed rows do; Y may then have other bits. 0: as many as pay, for
-  /// the rows and entries of A; 1 over far memory. 1 is in effect where chunks are, where blocks of A move
-  /// or whole ones of X do, and for values that are not A's own. Sums along col and depth leave in as many
-  /// parts, also there, near; 0: at most 8, of 2^17 bytes or more, on devices 4, of 2^23.
+  /// Slices of the needed rows, by the ranks that send them and by turns: one is multiplied while the next
+  /// ones are exchanged. More than 1 imply that only needed rows are; Y may then have other bits. 0: as many
+  /// as pay for A's rows and entries; 1 over far memory. 1 is in effect with chunks, if blocks of A or whole
+  /// blocks of X move, and for values that are not A's own. Even then sums along col and depth, unless far,
+  /// are sent in as many parts; 0: at most 8, of 2^17 bytes or more, on devices 4, of 2^23.
   int slices = 0;
-  /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
-  /// Y has the same bits. `automatic` is decided in the second product with each block.
+  /// Whether A's rows are multiplied in another order, on this rank and if its blocks stay in place; Y has
+  /// the same bits. `automatic` is decided in the second product with each block.
   local::row_order row_order = local::row_order::automatic;
-  /// How rows of X, and sums for rows of Y, travel along row; but for `exact` only needed rows do, and an
-  /// element that is received is a byte. What a rank has itself is not rounded.
+  /// How rows of X, and sums for rows of Y, are encoded along row. All encodings but `exact` send only
+  /// needed rows, and an element received is a byte. A rank's own rows are not rounded.
   local::row_encoding encoding = local::row_encoding::exact;
-  /// So many consecutive ranks of the mesh are on one node: with more than 1, needed rows, which that
-  /// implies, cross to a node once and are handed on inside it, and sums for them are added up inside before
-  /// they cross. They travel in one chunk, and encoded rows as such across nodes alone. 1 is in effect where
-  /// no ranks along row share a node, where all do, and for values that are not A's own.
+  /// This many consecutive ranks of the mesh share a node. More than 1 imply that only needed rows are
+  /// exchanged: each is sent to a node once and handed on inside it, and sums for it are added inside a node
+  /// before they are sent. There is one chunk, and rows are encoded only between nodes. 1 is in effect if no
+  /// ranks along row share a node, if all do, and for values that are not A's own.
   int ranks_of_node = 1;
 };
 
 namespace algebra::detail {
 
-/// The partition of Y = A X, or, where sums go, of Y = A^T X: the blocks of A, X and Y, without their
+/// The partition of Y = A X or, if sums go, of Y = A^T X: the blocks of A, X and Y, without their
 /// entries.
 template <class Device>
 struct spmm_blocks {
   mesh<Device> m;
-  blocking rows, cols, features;  ///< the first two of A
+  blocking rows, cols, features;  ///< rows and cols of A
   layout sparse, dense;
   row_flow flow = row_flow::rows_come;
 
   bool row_cut() const { return sparse.rows.contains(axis::row); }
   /// Whether ranks along col have parts of A's columns and of X's, so that either A or X moves there.
   bool col_cut() const { return sparse.cols.contains(axis::col) && !keeps_rows_whole() && m.shape().col > 1; }
-  /// Whether X is in whole rows, cut by col as A's columns are: A stays, and sums are over rows, as along
-  /// depth.
+  /// Whether X has whole rows that col cuts as it cuts A's columns: then A stays, and sums are over rows, as
+  /// along depth.
   bool keeps_rows_whole() const { return dense.rows.contains(axis::col); }
   int row_ranks() const { return row_cut() ? m.shape().row : 1; }
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
@@ -73,12 +73,12 @@ struct spmm_blocks {
     return cols.block(partition::column_cut(sparse), at);
   }
   bool sums_go() const { return flow == row_flow::sums_go; }
-  /// The columns of X while it is multiplied: all of them where A is stationary, after an all-to-all.
+  /// The columns of X while it is multiplied: all of them if A is stationary, after an all-to-all.
   axis_set multiplied_columns(spmm_options o) const {
     return stays(o) ? dense.cols - axis_set(axis::col) : dense.cols;
   }
   interval columns(spmm_options o) const { return features.block(multiplied_columns(o), m.at()); }
-  /// The layout of the rows of which sub-blocks travel along row: of X where rows come, of Y where sums go.
+  /// The layout whose sub-blocks are exchanged along row: X's if rows come, Y's if sums go.
   layout exchanged(spmm_options o) const {
     if (stays(o)) return {partition::column_cut(sparse), multiplied_columns(o)};
     return sums_go() ? layout{partition::column_cut(sparse) - dense.cols, dense.cols} : dense;
@@ -109,8 +109,8 @@ struct multiplied_blocks {
   std::vector<local::tile_shape> shapes;
 };
 
-/// The lists of needed rows of all blocks of this mesh row that this rank multiplies, of which the own one is
-/// `mine`. Collective along col if there are several.
+/// The lists of needed rows of all blocks of this mesh row that this rank multiplies; the list of its own
+/// block is `mine`. Collective along col if there are several.
 template <class Device>
 std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
                                             const local::needed_rows& mine) {
@@ -128,10 +128,10 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
   return lists;
 }
 
-/// The options that minimise what the busiest rank receives, received_under(options), among those that
-/// `asked` leaves automatic, which are not its chunks and slices. Collective over the mesh. Throws error for
-/// covers, for which a product has parts of A of its own, for an encoding of whole blocks, and for nodes with
-/// whole blocks, chunks or slices.
+/// Chooses the options that `asked` leaves automatic, except chunks and slices: those that minimise what the
+/// busiest rank receives, received_under(options). Collective over the mesh. Throws error for covers, whose
+/// products have their own parts of A, for an encoding of whole blocks, and for nodes with whole blocks,
+/// chunks or slices.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
   if (asked.rows == row_exchange::cover)
@@ -170,7 +170,7 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
 /// The blocks received along the col axis, one per rank, or only this rank's own if A is not partitioned by
 /// col: the rows that each needs from every rank, and the shapes of its tiles.
 ///
-/// Collective over the mesh: the constructor. What travels: block shapes along col, and where sums go numbers
+/// Collective over the mesh: the constructor. What travels: block shapes along col and, if sums go, numbers
 /// of needed rows along row, once.
 template <class T, class Device>
 class spmm_cost {
@@ -200,7 +200,7 @@ class spmm_cost {
     }
   }
 
-  /// The most that this rank receives of needed rows for one group, in elements.
+  /// The largest number of elements of needed rows that this rank receives for one group.
   global_index most_needed(spmm_options o) const {
     global_index most = 0;
     for (const row_group& g : groups_)
@@ -224,12 +224,12 @@ class spmm_cost {
     return {{all.groups[own]}, {all.shapes[own]}};
   }
 
-  /// What this rank would receive in one call under `o`, with no option `automatic`, and where needed rows
-  /// travel at once.
+  /// What this rank would receive in one call under `o`, which has no `automatic` option, with needed rows
+  /// sent at once.
   traffic received_under(spmm_options o) const {
     return received_of_a(o) + received_along_row(o) + received_in_x_layout(o) + received_in_sums(o);
   }
-  /// The part of it due to rows of X, or sums, that travel along row.
+  /// The part of it due to rows of X, or sums, that are exchanged along row.
   traffic received_along_row(spmm_options o) const {
     const auto& b = blocks_;
     traffic v;
@@ -243,7 +243,7 @@ class spmm_cost {
     }
     return v;
   }
-  /// The part of it due to X on its way to the layout in which it is multiplied.
+  /// The part of it due to moving X to the layout in which it is multiplied.
   traffic received_in_x_layout(spmm_options o) const {
     const auto& b = blocks_;
     return redistribution<T, Device>::predicted(b.m, b.rows_of_x(), b.features, b.dense, b.multiplied(o));
@@ -259,7 +259,7 @@ class spmm_cost {
     }
     return v;
   }
-  /// The part of it due to sums of partial products, but for those along row.
+  /// The part of it due to sums of partial products, except those along row.
   traffic received_in_sums(spmm_options o) const {
     const auto& b = blocks_;
     if (b.sums_go())
@@ -267,7 +267,7 @@ class spmm_cost {
     return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
-  /// The options under which the busiest rank receives least, among those that `asked` leaves automatic.
+  /// Of the options that `asked` leaves automatic, those under which the busiest rank receives least.
   /// Collective over the mesh. What travels: one all-reduce of at most four integers.
   spmm_options choose(spmm_options asked) const {
     return least_received(blocks_.m, asked, [&](spmm_options o) { return received_under(o); });
@@ -276,7 +276,7 @@ class spmm_cost {
  private:
   /// The rank along col that owns a group's block.
   int col_of(std::size_t g) const { return groups_.size() > 1 ? static_cast<int>(g) : blocks_.m.at().col; }
-  /// The tile shapes of the blocks of all ranks of the col axis, given this rank's as `mine`.
+  /// The tile shapes of the blocks of all ranks along col; `mine` is this rank's.
   std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, bool merged) const {
     const std::size_t groups = groups_.size();
     std::vector<global_index> restarts;
@@ -331,7 +331,7 @@ class spmm_cost {
   spmm_blocks<Device> blocks_;
   bool merges_;
   std::vector<row_group> groups_;
-  std::vector<std::vector<global_index>> coming_;  ///< needed rows, or sums for them, that this rank receives
+  std::vector<std::vector<global_index>> coming_;  ///< needed rows, or sums for them, received here
   std::vector<local::tile_shape> shapes_, merged_shapes_;
 };
 

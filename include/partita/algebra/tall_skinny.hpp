@@ -81,10 +81,10 @@ struct cholesky_factor {
   T condition;  ///< of R, in the Frobenius norm
 };
 
-/// X = Q R of an X of whole rows by two Cholesky factorisations of Gram matrices. False, with q and r
-/// unspecified, if X is too ill-conditioned for that.
+/// X = Q R of an X of whole rows by two Cholesky factorisations of Gram matrices. Returns false, with q and
+/// r unspecified, if X is too ill-conditioned for that.
 ///
-/// The Gram matrix G of the first Q tells: where ||G - I||_F <= 5/64 the second Q is orthonormal to working
+/// The Gram matrix G of the first Q decides: if ||G - I||_F <= 5/64, the second Q is orthonormal to working
 /// precision. G is the same on every rank, and so is the answer; a rank whose first factorisation failed
 /// makes G NaN. Source: Yamamoto et al., ETNA 44 (2015).
 template <class T, layout L, class Device>
@@ -139,8 +139,8 @@ std::vector<T> stacked_qr(std::vector<T> stacked, const std::vector<local_index>
   return answers;
 }
 
-/// X = Q R of an X of whole rows by Householder reflections: of each rank's rows, then, on the first rank of
-/// the group, of their triangles. Throws error, on every rank, where R is not finite. Source: Demmel et al.,
+/// X = Q R of an X of whole rows by Householder reflections: of each rank's rows and then, on the first rank
+/// of the group, of their triangles. Throws error, on every rank, if R is not finite. Source: Demmel et al.,
 /// SIAM J. Sci. Comput. 34 (2012), with one level.
 template <class T, layout L, class Device>
 void householder_qr(const dense<T, L, Device>& x, dense<T, L, Device>& q, dense<T, replicated, Device>& r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows that kernels read beside sums that go.
+/// Rows that kernels read in products whose sums go.
 
 #include <memory>
 
@@ -10,9 +10,9 @@
 
 namespace partita::algebra::detail {
 
-/// For the tiles of A, one after the other, the rows of X whose gradients a product with A^T sums: X as for A
-/// X, in the layout of the product. Along row those rows travel whose sums do, or whole sub-blocks, each
-/// while the tile before it is multiplied. The plan must outlive this.
+/// For the tiles of A, one after the other, the rows of X whose gradients a product with A^T sums: X as for
+/// A X, in the layout of the product. Along row, the rows whose sums are exchanged, or whole sub-blocks, are
+/// sent, each while the tile before it is multiplied. The plan must outlive this object.
 template <class T, class Device>
 class tile_rows {
  public:
@@ -40,7 +40,7 @@ class tile_rows {
     arrived_ = 0;
     if (coming_) coming_->start(0, x_);
   }
-  /// The rows for tile t; all tiles are asked for in the order of the plan. Valid until the next one is.
+  /// The rows for tile t, valid until the next call; tiles must be requested in the order of the plan.
   matrix_view<const T> operator()(std::size_t t) {
     if (t != plan_.blocks().own_tile() && plan_.lists()) return coming_->arrive(0, t);
     const std::size_t tiles = plan_.groups()[0].rows.size();

@@ -14,7 +14,7 @@
 
 namespace partita::algebra {
 
-/// d^2. An error is a function of d = z - t with its derivative; one of your own serves as well.
+/// d^2. An error is a function of d = z - t with its derivative, and may be user-defined.
 struct squared_error {
   template <class T>
   constexpr T operator()(T d) const {
@@ -38,7 +38,7 @@ struct absolute_error {
   }
 };
 
-/// d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) elsewhere. Source: Huber (Ann. Math. Statist. 35,
+/// d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2). Source: Huber (Ann. Math. Statist. 35,
 /// 1964).
 struct huber_error {
   double delta;
@@ -108,11 +108,11 @@ struct squared_deviation {
 
 }  // namespace detail
 
-/// loss = mean over all targets that are numbers of error(z - t); gradient = d loss / d z (n x columns), 0
-/// elsewhere.
+/// loss = the mean of error(z - t) over all targets that are numbers; gradient = d loss / d z (n x columns),
+/// 0 elsewhere.
 ///
-/// Collective over the mesh. What travels: an all-reduce of one element. `counted`: how many targets are
-/// numbers, over all ranks. Throws shape_error, and error when none is.
+/// Collective over the mesh. What travels: an all-reduce of one element. `counted`: the number of targets
+/// that are numbers, over all ranks. Throws shape_error, and error if there are none.
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
                   dense<T, vertex_rows, Device>& gradient, const Error& of, double counted) {
@@ -127,7 +127,7 @@ double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_
   return loss;
 }
 
-/// The same where the number of targets is not known. What travels: an all-reduce of one element more.
+/// The same for an unknown number of targets. What travels: one more all-reduce of one element.
 template <class Error, class T, class Device>
 double value_loss(const dense<T, vertex_rows, Device>& z, const dense<T, vertex_rows, Device>& targets,
                   dense<T, vertex_rows, Device>& gradient, const Error& of) {
@@ -157,11 +157,11 @@ std::vector<double> squared_errors(const dense<T, vertex_rows, Device>& z,
 struct value_scores {
   double root_mean_square = 0;  ///< over all targets that are numbers
   double mean_absolute = 0;     ///< likewise
-  double r_squared = 0;         ///< the mean over the columns that have such
+  double r_squared = 0;         ///< the mean over the columns with such targets
 };
 
-/// The scores of z (n x columns) beside the targets that are numbers; not numbers where none is. R^2 of a
-/// column is 1 - sum (z - t)^2 / sum (t - mean)^2, and, for targets that are equal but for rounding, 1 if z
+/// The scores of z (n x columns) against the targets that are numbers; not numbers if there are none. R^2 of
+/// a column is 1 - sum (z - t)^2 / sum (t - mean)^2 and, if its targets are equal but for rounding, 1 if z
 /// is t and 0 if not.
 ///
 /// Collective over the mesh. What travels: an all-reduce of one element and four of one per column. Throws

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The line of a program that called a verb, and the task that it is part of, for the errors of operations.
+/// The line of a program that called a verb, and the current task, for error messages of operations.
 
 #include <array>
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace partita::comm {
 
-/// While one lives, operations of this thread report `where` as their call site instead of a line of the
-/// library. Of nested ones the outermost counts.
+/// While such an object lives, operations of this thread report `where` as their call site instead of a line
+/// of the library. If they are nested, the outermost counts.
 class call_site {
  public:
   explicit call_site(std::source_location where) : outermost_(!current_) {
@@ -36,8 +36,8 @@ class call_site {
   bool outermost_;
 };
 
-/// While one lives, this thread is at a task of this name, of which a hundred characters are kept: errors of
-/// operations begin with it, and what ends the process reports it. Of nested ones the innermost counts.
+/// While such an object lives, this thread is at a task of this name, of which a hundred characters are
+/// kept. Errors of operations begin with it, and whatever ends the process reports it. The innermost counts.
 class task_scope {
  public:
   explicit task_scope(std::string_view name) : before_(current()) { enter(name); }
@@ -45,12 +45,12 @@ class task_scope {
   task_scope& operator=(const task_scope&) = delete;
   ~task_scope() { enter(before_); }
 
-  /// Empty where there is none; valid until the next change. A signal handler may call it at any time.
+  /// Empty if there is none; valid until the next change. A signal handler may call it at any time.
   static std::string_view current() {
     const kept& now = kept_[static_cast<std::size_t>(at_)];
     return {now.text.data(), now.size};
   }
-  /// `what` behind the name of the task, if there is one and it does not begin with it.
+  /// The name of the task followed by `what`, unless there is no task or `what` begins with the name.
   static std::string named(const std::string& what) {
     const std::string_view task = current();
     return task.empty() || what.starts_with(task) ? what : std::string(task) + ": " + what;
@@ -62,7 +62,7 @@ class task_scope {
     std::size_t size;
   };
 
-  /// Writes the name where no handler reads, then shows it.
+  /// Writes the name where no handler reads it, then publishes it.
   static void enter(std::string_view name) {
     const auto next = static_cast<std::sig_atomic_t>(1 - at_);
     kept& to = kept_[static_cast<std::size_t>(next)];
@@ -76,7 +76,7 @@ class task_scope {
   std::string before_;
 };
 
-/// body(), whose errors begin with the name of the task; that of another rank, which has its own, does not.
+/// body(); its errors begin with the name of the task, except those of another rank, which have its own.
 template <class Body>
 decltype(auto) in_task(std::string_view name, Body body) {
   const task_scope scope(name);

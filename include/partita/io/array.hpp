@@ -12,7 +12,7 @@
 
 namespace partita::io {
 
-/// Values that are read as those of a constant vector: a vector's, or those of a file in the pages that are
+/// A constant vector of values: in memory, or in a mapped file, of which only the pages that are used are
 /// read. Copies share a file.
 template <class T>
 class array {
@@ -22,7 +22,7 @@ class array {
   array() = default;
   array(std::vector<T> values) : own_(std::move(values)) {}
   array(std::initializer_list<T> values) : own_(values) {}
-  /// `count` values that exist as long as `first`. give_back(first, bytes) may give back their memory until
+  /// `count` values that exist as long as `first`. give_back(first, bytes) may release their memory until
   /// they are read again.
   array(std::shared_ptr<const T> first, std::size_t count,
         void (*give_back)(const void*, std::size_t) = nullptr)
@@ -37,12 +37,12 @@ class array {
   const T& operator[](std::size_t i) const { return data()[i]; }
   operator std::span<const T>() const { return {data(), size()}; }
 
-  /// Gives back the memory of pages of a mapped file; they are read again when their values are.
+  /// Releases the memory of a mapped file's pages; they are read again when their values are.
   void forget() const {
     if (mapped_ && forget_ != nullptr) forget_(mapped_.get(), count_ * sizeof(T));
   }
 
-  /// The values, in memory of this array's own, to be changed.
+  /// The values, copied to this array's own memory if necessary, so that they can be changed.
   std::vector<T>& edit() {
     if (mapped_) own_.assign(begin(), end());
     mapped_ = nullptr;

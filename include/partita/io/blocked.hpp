@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse matrices in blocks of rows, each with a checksum, of which a rank reads those that it needs. The
-/// format is described in io/blocked_header.hpp.
+/// Sparse matrices stored in blocks of rows, each with a checksum; a rank reads only the blocks it needs.
+/// The format is described in io/blocked_header.hpp.
 
 #include <algorithm>
 #include <concepts>
@@ -26,22 +26,22 @@
 
 namespace partita::io {
 
-/// A matrix in a blocked file, open as long as this lives. Any number of threads may read at once.
+/// A matrix in a blocked file, open while this object lives. Any number of threads may read at once.
 class blocked_file {
  public:
-  /// The file `path`, of which only the header is read. Local. Throws input_error when it is missing, is no
-  /// such file or damaged, and, naming the block, when it is cut off.
+  /// Opens the file `path` and reads only its header. Local. Throws input_error if it is missing, damaged or
+  /// not such a file and, naming the block, if it is cut off.
   explicit blocked_file(const std::filesystem::path& path)
       : file_(path), header_(read_blocked_header(file_)) {}
-  /// The content of such a file, which must outlive this. `name` denotes it in messages.
+  /// The content of such a file, which must outlive this object. `name` denotes it in messages.
   blocked_file(std::span<const char> bytes, const std::string& name)
       : file_(std::string_view(bytes.data(), bytes.size()), name), header_(read_blocked_header(file_)) {}
 
   const blocked_header& header() const { return header_; }
 
   /// The rows of block k, with global columns. Shape: (rows of the block, columns of the matrix). Values are
-  /// converted to T; all are 1 where the file has none. Reads no other block. Local. Throws input_error
-  /// naming file, block and rows when it is damaged.
+  /// converted to T; all are 1 if the file has none. Reads no other block. Local. Throws input_error naming
+  /// file, block and rows if it is damaged.
   template <std::floating_point T = double>
   csr_array<T> read_block(std::size_t k) const {
     const matrix_block& block = header_.blocks.at(k);
@@ -71,9 +71,9 @@ class blocked_file {
     return rows;
   }
 
-  /// The given rows, from the blocks that have some of them; no other block is read. Shape: (rows.size(),
-  /// columns of the matrix). Local. Throws input_error as read_block does, and when the matrix does not have
-  /// these rows.
+  /// The given rows; only blocks with some of them are read. Shape: (rows.size(), columns of the
+  /// matrix). Local. Throws input_error as read_block does, and if the matrix does not have these
+  /// rows.
   template <std::floating_point T = double>
   csr_array<T> read_rows(interval rows) const {
     if (rows.begin < 0 || rows.size() < 0 || rows.end > header_.shape.rows)
@@ -132,12 +132,12 @@ std::vector<std::byte> block_bytes(const csr_array<T>& matrix, const blocked_hea
 
 }  // namespace detail
 
-/// Writes the file `path`, which blocked_file reads: block k has the `sizes[k]` rows after those of the
-/// blocks before, as blocking::given takes them; for ranks to read no more than they need, they are the sizes
-/// of the finest parts. A matrix without values has 1 everywhere. Columns take 4 bytes each where they fit.
-/// No more than one block is copied. Local: one rank calls it. Throws shape_error unless the matrix is
-/// consistent and the sizes add up to its rows, and input_error when the file cannot be written, which then
-/// stays as it was.
+/// Writes the file `path`, which blocked_file reads. Block k has the `sizes[k]` rows that follow those of
+/// the blocks before, as in blocking::given; for ranks to read no more than they need, give the sizes of the
+/// finest parts. A matrix without values has 1 everywhere. Columns take 4 bytes each if they fit. At most
+/// one block is copied at a time. Local: one rank calls it. Throws shape_error unless the matrix is
+/// consistent and the sizes add up to its rows, and input_error if the file cannot be written; it then stays
+/// as it was.
 template <class T>
 requires std::same_as<T, float> || std::same_as<T, double>
 void write_blocked(const std::filesystem::path& path, const csr_array<T>& matrix,

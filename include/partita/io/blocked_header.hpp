@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a blocked file says of its matrix.
+/// The header of a blocked file, which describes its matrix.
 ///
 /// The file, little-endian: a header, in bytes
 ///     0  "\x93PARTITA"        8  version, 1 (u32)     12  bytes of a value: 0, 4 or 8 (u32)
 ///    16  bytes of a column: 4 or 8 (u32)              20  0 (u32)
 ///    24  rows, columns, entries and blocks (4 i64)
 ///    56  for each block: first row, row after the last, entries, position (4 i64), CRC-32C (u32), 0 (u32)
-/// and then the CRC-32C of all that (u32). Each block begins at a multiple of 4096 and has the offsets of its
-/// rows, from 0 on (i64), the columns and the values, these from a multiple of 8 on.
+/// and then the CRC-32C of all that (u32). Each block begins at a multiple of 4096 and has the offsets of
+/// its rows, from 0 on (i64), then the columns, then the values, which begin at a multiple of 8.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ struct matrix_block {
   std::uint32_t checksum = 0;
 };
 
-/// What a blocked file says of its matrix.
+/// The header of a blocked file.
 struct blocked_header {
   matrix_shape shape;
   global_index entries = 0;
@@ -54,7 +54,7 @@ inline std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/// Where the parts of a block begin, and its size.
+/// Where the parts of a block begin, and the size of the block.
 struct block_layout {
   std::size_t columns, values, size;
 
@@ -101,7 +101,7 @@ inline std::vector<std::byte> header_bytes(const blocked_header& header) {
   return bytes;
 }
 
-/// Throws input_error unless blocks follow each other, hold what the header says and lie behind it.
+/// Throws input_error unless blocks are consecutive, hold what the header says and lie after it.
 inline void check_blocks(const blocked_header& header, std::size_t header_size, std::size_t file_size,
                          const std::string& name) {
   global_index row = 0, entries = 0, end = static_cast<global_index>(header_size);
@@ -125,8 +125,8 @@ inline void check_blocks(const blocked_header& header, std::size_t header_size, 
 
 }  // namespace detail
 
-/// The header of a blocked file. Throws input_error when it is no such file or damaged, and, naming the
-/// block, when it is cut off.
+/// The header of a blocked file. Throws input_error if it is damaged or not such a file and, naming the
+/// block, if it is cut off.
 inline blocked_header read_blocked_header(const text_source& file) {
   const std::string& name = file.name();
   std::vector<std::byte> bytes;

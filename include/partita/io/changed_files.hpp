@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Which mapped files have changed since they were mapped: values that were checked may then be others, and
-/// pages that were there are gone. Needs POSIX.
+/// Which mapped files have changed since they were mapped: values that were checked may then differ, and
+/// pages may be gone. Needs POSIX.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// A file that is mapped now, in a form that handlers of signals may read.
+/// A file that is mapped now, in a form that signal handlers may read.
 struct watched_file {
   enum : int { free, taken, watched };
   std::atomic<int> state = free;
@@ -41,15 +41,15 @@ struct watched_file {
 
 inline std::array<watched_file, 64> watched_files;
 
-/// The first watched file that has changed, or null. Safe in handlers of signals.
+/// The first watched file that has changed, or null. Safe in signal handlers.
 inline const watched_file* first_changed() {
   for (const watched_file& file : watched_files)
     if (file.has_changed()) return &file;
   return nullptr;
 }
 
-/// Watches an open file until the end of what is returned, which closes it. Of more than 64 files at a time
-/// the others are not watched.
+/// Watches an open file until the returned pointer is released, which closes the file. Only 64 files are
+/// watched at a time; further ones are not.
 inline std::shared_ptr<const descriptor> watch(std::shared_ptr<const descriptor> file,
                                                const std::filesystem::path& path) {
   const std::string name = path.string();
@@ -66,7 +66,7 @@ inline std::shared_ptr<const descriptor> watch(std::shared_ptr<const descriptor>
 }
 
 inline constexpr std::array fatal_signals{SIGBUS, SIGSEGV, SIGFPE, SIGABRT};
-/// What these did before, and the name of the program, for its last line.
+/// The former actions of these signals, and the name of the program, for its last line.
 inline std::array<struct sigaction, fatal_signals.size()> former_actions{};
 inline std::array<char, 64> program_of_last_line{};
 
@@ -85,8 +85,8 @@ inline void end_by_changed_file(int signal) {
 
 }  // namespace detail
 
-/// The name of a mapped file that has been written to since it was mapped; a change of contents in the same
-/// tick of the file system's clock and of the same length is not seen.
+/// The name of a mapped file that has been written to since it was mapped. A change that keeps the length,
+/// within one tick of the file system's clock, is not detected.
 inline std::optional<std::string> changed_file() {
   const detail::watched_file* const found = detail::first_changed();
   return found == nullptr ? std::nullopt : std::optional<std::string>(found->name.data());
@@ -98,8 +98,8 @@ inline void require_unchanged_files() {
 }
 
 /// From now on SIGBUS, SIGSEGV, SIGFPE and SIGABRT end the process with exit code 1 and the line "PROGRAM:
-/// FILE: has changed while it was in use" on stderr where that is so; otherwise they do what they did before.
-/// For programs, once.
+/// FILE: has changed while it was in use" on stderr if a mapped file has changed; otherwise they do what
+/// they did before. For programs; to be called once.
 inline void end_when_files_change(std::string_view program) {
   auto& name = detail::program_of_last_line;
   std::copy_n(program.begin(), std::min(program.size(), name.size() - 1), name.begin());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A folder of checkpoints: safetensors files with checksums, of which the newest whole one counts. Needs
-/// nlohmann-json and POSIX.
+/// A folder of checkpoints: safetensors files with checksums, of which the newest complete one is used.
+/// Needs nlohmann-json and POSIX.
 
 #include <algorithm>
 #include <charconv>
@@ -28,7 +28,7 @@ namespace detail {
 /// The key of a file's checksum in its metadata.
 inline constexpr std::string_view checksum_key = "fnv1a_64";
 
-/// A checksum of all names, types, shapes, values and metadata but that key, in the order of names and keys.
+/// A checksum of all names, types, shapes, values and metadata except that key, ordered by name and key.
 inline std::string checksum_of(std::span<const named_tensor> tensors, const tensor_metadata& metadata) {
   fnv1a_64 sum;
   const auto add = [&](std::string_view text) {
@@ -54,14 +54,14 @@ inline std::string checksum_of(std::span<const named_tensor> tensors, const tens
 
 }  // namespace detail
 
-/// The files checkpoint-EPOCH.safetensors of a folder. Local: one process uses it. Each is written whole or
-/// not at all (write_whole_file).
+/// The files checkpoint-EPOCH.safetensors of a folder. Local: one process uses it. Each file is written
+/// whole or not at all (write_whole_file).
 class checkpoint_folder {
  public:
-  /// Creates the folder if necessary, and removes what killed writers left there. `keep`: the number of
-  /// files that write leaves. Throws input_error when the folder cannot be made, read or cleaned, and before
-  /// that where another object of any process has it, on file systems that know locks; error for a `keep`
-  /// below 1.
+  /// Creates the folder if necessary, and removes the unfinished files of writers that were killed. `keep`:
+  /// the number of files that write leaves. Throws input_error if the folder cannot be made, read or
+  /// cleaned, and before that if another object of any process uses it, on file systems with locks; error if
+  /// `keep` is below 1.
   checkpoint_folder(std::filesystem::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
     if (keep < 1) base::throw_error<error>({"at least one checkpoint is kept, not ", keep});
     std::error_code status;
@@ -78,8 +78,8 @@ class checkpoint_folder {
     return folder_ / (std::string(prefix) + std::to_string(epoch) + std::string(suffix));
   }
 
-  /// Of which epochs there are files, whole or not, the newest first. Throws input_error when the folder
-  /// cannot be read.
+  /// The epochs that have files, complete or not, newest first. Throws input_error if the folder cannot be
+  /// read.
   std::vector<int> epochs() const {
     std::vector<int> found;
     std::error_code status;
@@ -90,9 +90,9 @@ class checkpoint_folder {
     return found;
   }
 
-  /// Writes the checkpoint of an epoch, with a checksum in its metadata, then removes those of earlier epochs
-  /// but for the newest. Throws input_error, as save_safetensors does, when it cannot be written, and leaves
-  /// the others; when an earlier one cannot be removed, too.
+  /// Writes the checkpoint of an epoch, with a checksum in its metadata, then removes those of earlier
+  /// epochs except the newest. Throws input_error as save_safetensors does if it cannot be written, and then
+  /// leaves the others; also if an earlier one cannot be removed.
   void write(int epoch, std::span<const named_tensor> tensors, tensor_metadata metadata) const {
     metadata[std::string(detail::checksum_key)] = detail::checksum_of(tensors, metadata);
     save_safetensors(path_of(epoch), tensors, metadata);
@@ -105,8 +105,8 @@ class checkpoint_folder {
     }
   }
 
-  /// The newest complete checkpoint, or nothing. `passed_over` is given a sentence for each
-  /// newer one that is damaged: truncated, not as the format wants it, or not as its checksum says.
+  /// The newest complete checkpoint, or nothing. `passed_over` receives a sentence for each newer one that
+  /// is damaged: truncated, malformed, or with a checksum that does not match.
   std::optional<safetensors_file> newest(const std::function<void(const std::string&)>& passed_over) const {
     for (const int epoch : epochs()) try {
         safetensors_file file = load_safetensors(path_of(epoch));
@@ -137,7 +137,7 @@ class checkpoint_folder {
 
   std::filesystem::path folder_;
   int keep_;
-  std::shared_ptr<const detail::descriptor> lock_;  ///< of copies, too; it ends with the last one
+  std::shared_ptr<const detail::descriptor> lock_;  ///< shared with copies; released with the last one
 };
 
 }  // namespace partita::io

@@ -12,7 +12,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// Table k has the remainders of a byte that k zero bytes follow.
+/// Table k has the remainders of a byte followed by k zero bytes.
 constexpr std::array<std::array<std::uint32_t, 256>, 8> make_crc32c_tables() {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -32,9 +32,9 @@ inline constexpr std::array<std::array<std::uint32_t, 256>, 8> crc32c_tables = m
 
 }  // namespace detail
 
-/// CRC-32C (Castagnoli) of `bytes`, eight at a time; `before` is that of the bytes in front of them. Any
-/// error of up to 32 bits in a row changes it. Source: Kounavis, Berry, "A Systematic Approach to Building
-/// High Performance Software-Based CRC Generators", ISCC (2005).
+/// CRC-32C (Castagnoli) of `bytes`, eight at a time; `before` is the checksum of the bytes before them. Any
+/// burst error of up to 32 bits changes it. Source: Kounavis, Berry, "A Systematic Approach to Building High
+/// Performance Software-Based CRC Generators", ISCC (2005).
 inline std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) {
   const auto& t = detail::crc32c_tables;
   std::uint32_t crc = ~before;

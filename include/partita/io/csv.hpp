@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Tables of numbers in text, separated by commas or as edge lists are.
+/// Tables of numbers in text, separated by commas or as in edge lists.
 
 #include <algorithm>
 #include <concepts>
@@ -30,13 +30,13 @@ struct number_table {
   std::vector<T> values;  ///< [rows, cols], row-major
 };
 
-/// What is between the numbers of a line: a comma; or blanks, tabs, a comma or a semicolon, as in an edge
+/// What separates the numbers of a line: a comma; or blanks, tabs, a comma or a semicolon, as in an edge
 /// list, where lines that begin with #, % or // are comments.
 enum class table_form { commas, edge_list };
 
 namespace detail {
 
-/// Whether the fields of a line are names of columns: none is a number, and one at least begins as a name.
+/// Whether the fields of a line are column names: none is a number, and at least one begins as a name.
 inline bool are_column_names(std::string_view line) {
   bool any = false;
   const char* const end = line.data() + line.size();
@@ -56,7 +56,7 @@ inline bool are_column_names(std::string_view line) {
   }
 }
 
-/// Parses lines of as many numbers as the first line that is neither blank nor names of columns.
+/// Parses lines with as many numbers as the first line that is neither blank nor column names.
 template <class T>
 class csv_lines {
  public:
@@ -93,7 +93,7 @@ class csv_lines {
   }
 
   bool operator()(std::vector<T>& values, const text_block& block) const {
-    if (values.empty())  // a number has one byte at least behind it
+    if (values.empty())  // each number is followed by at least one byte
       values.reserve(std::min(expected_lines(block) * static_cast<std::size_t>(cols_),
                               static_cast<std::size_t>(block.range.size()) + 1));
     const char* const end = block.lines.data() + block.lines.size();
@@ -137,7 +137,7 @@ class csv_lines {
     }
   }
 
-  /// `large`: the number that is to blame, if it is too large.
+  /// `large`: the number that caused the error, if it is too large.
   [[noreturn]] void refuse_line(const text_block& block, const char* line,
                                 std::string_view large = {}) const {
     if (!large.empty())
@@ -162,12 +162,12 @@ class csv_lines {
 
 }  // namespace detail
 
-/// The table in `source`: numbers with commas between them, in each line as many as in the first; nothing
-/// between two commas, nan and infinite values are read where T is real. A byte order mark and blank lines
-/// are skipped, and so is the first line where it is names of columns, none of which is a number; in the form
-/// of an edge list, where a number is everywhere, lines that an edge list skips. Each of `threads` threads
-/// parses a range of the lines, and the result is the same for any number of them. Local. Throws input_error
-/// naming file and line where one is malformed.
+/// The table in `source`: numbers separated by commas, in each line as many as in the first; if T is real,
+/// an empty field, nan and infinite values are accepted. A byte order mark and blank lines are skipped, and
+/// so is a first line of column names, none of which is a number. In the form of an edge list no field is
+/// empty, and the lines that an edge list skips are skipped. Each of `threads` threads parses a range of the
+/// lines; the result is the same for any number of threads. Local. Throws input_error naming file and line
+/// if one is malformed.
 template <class T>
 requires std::same_as<T, std::int64_t> || std::floating_point<T> number_table<T> parse_csv(
     const text_source& source, int threads = 1, table_form form = table_form::commas) {
@@ -195,7 +195,7 @@ number_table<T> parse_csv(std::string_view text, const std::string& name, int th
   return parse_csv<T>(text_source(text, name), threads);
 }
 
-/// Throws input_error with the name of such a text, the line that has row `row` of the table, and the reason.
+/// Throws input_error naming the text, the line with row `row` of the table, and the reason.
 [[noreturn]] inline void fail_at_row(const text_source& source, global_index row, const std::string& reason,
                                      table_form form = table_form::commas) {
   const detail::csv_lines<double> lines(source, form);

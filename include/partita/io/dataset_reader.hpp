@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads the files of a dataset directory, or those of one type of its vertices. Needs libzip and POSIX.
+/// Reads the files of a dataset directory, or of one type of its vertices. Needs libzip and POSIX.
 
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// The last part of its path. Throws input_error unless it is a directory.
+/// The last part of the directory's path. Throws input_error unless it is a directory.
 inline std::string name_of_folder(const std::filesystem::path& dir) {
   std::error_code status;
   if (!std::filesystem::is_directory(dir, status)) fail(dir.string(), "is not a directory");
@@ -37,8 +37,8 @@ inline std::string name_of_folder(const std::filesystem::path& dir) {
   return (plain.has_filename() ? plain : plain.parent_path()).filename().string();
 }
 
-/// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
-/// Where they are left out, labels do, or the rows of an embedding.
+/// Reads and validates the files of one directory. Features are read first; they determine the number of
+/// vertices. If they are left out, the labels do, or the rows of an embedding.
 class dataset_reader {
  public:
   explicit dataset_reader(folder_reading how, global_index vertices = 0) : how_(std::move(how)) {
@@ -73,7 +73,7 @@ class dataset_reader {
     return std::move(data_);
   }
 
-  /// Vertices without edges, whose number is known from the file `counted_in`.
+  /// Vertices without edges; the file `counted_in` gives their number.
   dataset read_type(const std::string& counted_in) {
     counted_in_ = counted_in;
     is_one_type_ = true;
@@ -92,7 +92,7 @@ class dataset_reader {
     return status ? 0 : static_cast<global_index>(bytes);
   }
 
-  /// What is checked from now on are the rows of this file.
+  /// From now on the rows of this file are checked.
   void begin_file(const char* name) {
     before_ += size_;
     size_ = size_of(name);
@@ -129,8 +129,8 @@ class dataset_reader {
     check_finite(data_.vertex_features, "vertex", name);
   }
 
-  /// check(begin, end) for parts of this rank's share of `count` rows, piece by piece, in each piece one for
-  /// each thread. The memory of mapped pieces is given back.
+  /// Calls check(begin, end) for parts of this rank's share of `count` rows: piece by piece, and in each
+  /// piece one part per thread. The memory of mapped pieces is released.
   template <class Check>
   void check_rows(global_index count, const Check& check) {
     constexpr global_index worth_threads = 1 << 14, most_rows = 1 << 18;
@@ -150,7 +150,7 @@ class dataset_reader {
       tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
     }
   }
-  /// check(row, value) for the values of this rank's share of the rows.
+  /// Calls check(row, value) for the values of this rank's share of the rows.
   template <class T, class Check>
   void check_values(const array<T>& values, const Check& check) {
     check_rows(static_cast<global_index>(values.size()), [&](std::size_t begin, std::size_t end) {
@@ -196,7 +196,7 @@ class dataset_reader {
     data_.vertices = count;
     counted_in_ = "labels.npy";
   }
-  /// The number of columns, which may not be 0.
+  /// Sets the number of columns, which must not be 0.
   void take_columns(const npy_header& header, const std::string& name) {
     data_.classes = header.shape.size() == 1 ? 1 : header.shape[1];
     if (data_.classes == 0) fail(name, data_.task == task::values ? "has no columns" : "has no classes");
@@ -273,7 +273,7 @@ class dataset_reader {
       require_label(name, v, data_.labels[v], data_.vertices, data_.split[v], floating_);
     });
   }
-  /// 1 more than the largest of all ranks' values, each of which is checked.
+  /// 1 more than the largest value of all ranks; each value is checked.
   template <class Check>
   global_index kinds_of(const array<std::int64_t>& values, const Check& check) {
     std::atomic<global_index> kinds = 0;
@@ -338,7 +338,7 @@ class dataset_reader {
   }
 
   folder_reading how_;
-  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
+  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, earlier ones, this one
   std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   bool is_one_type_ = false;                  ///< vertices without edges
   bool floating_ = false;                     ///< labels

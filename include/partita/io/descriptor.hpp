@@ -15,7 +15,7 @@
 
 namespace partita::io::detail {
 
-/// What a system call returns, which is repeated as long as signals interrupt it.
+/// The result of a system call, which is repeated while signals interrupt it.
 template <class Call>
 auto uninterrupted(const Call& call) {
   for (;;) {
@@ -43,8 +43,8 @@ class descriptor {
   int number_;
 };
 
-/// The names in a folder, in no order; `status` says why it cannot be read, or nothing. (Where an allocation
-/// fails in it, the directory_iterator of libstdc++ 12 ends the process.)
+/// The names in a folder, in no particular order; `status` says why it cannot be read, or nothing. (If an
+/// allocation fails in libstdc++ 12's directory_iterator, it ends the process.)
 inline std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& status) {
   const auto close = [](DIR* open) { ::closedir(open); };
   std::vector<std::string> names;

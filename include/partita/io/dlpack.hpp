@@ -38,7 +38,7 @@ inline std::string to_string(DLDataType t) {
          (t.lanes == 1 ? "" : " x " + std::to_string(t.lanes));
 }
 
-/// Whether a queue enqueues its work on a stream, which other streams wait for.
+/// Whether a queue enqueues its work on a stream for which other streams can wait.
 template <class Queue>
 concept has_stream = requires(const Queue& q) {
   q.stream();
@@ -53,8 +53,8 @@ DLDevice dlpack_device(const Queue& q) {
     return {kDLCPU, 0};
 }
 
-/// The stream of a number of the protocol, 1 and 2 being those that CUDA numbers so; null for -1. Throws
-/// error for 0, which the protocol forbids, and for other negative numbers.
+/// The stream with this number of the protocol, in which 1 and 2 are CUDA's; null for -1. Throws error for
+/// 0, which the protocol forbids, and for other negative numbers.
 inline void* numbered_stream(std::intptr_t number) {
   if (number == 0 || number < -1)
     base::throw_error<error>({"no stream has the number ", static_cast<std::int64_t>(number),
@@ -62,7 +62,7 @@ inline void* numbered_stream(std::intptr_t number) {
   return number == -1 ? nullptr : reinterpret_cast<void*>(number);
 }
 
-/// For deleters, from which nothing may be thrown: a device that fails here fails every later call, too.
+/// For deleters, which must not throw: a device that fails here also fails in every later call.
 template <class F>
 void try_to(const F& f) noexcept {
   try {
@@ -120,8 +120,8 @@ DLManagedTensor* export_block(matrix_view<T> block, DLDevice device, std::shared
   return &made.release()->tensor;
 }
 
-/// The block of a tensor on this device; ready() is called when nothing is wrong with it, and order() when
-/// the last owner is gone, before the deleter.
+/// The block of a tensor on this device. Calls ready() if the tensor is valid, and order() when the last
+/// owner is gone, before the deleter.
 template <class T, class Ready, class Order>
 dlpack_block<T> import_block(DLManagedTensor* tensor, DLDevice here, Ready ready, Order order) {
   if (tensor == nullptr) throw error("a null pointer is not a DLPack tensor");
@@ -155,11 +155,11 @@ requires(std::floating_point<T> &&
   return detail::export_block(block, {kDLCPU, 0}, std::move(owner));
 }
 /// The block of a matrix, which is moved into the tensor, on the host or on its CUDA device:
-/// to_dlpack(std::move(x), stream). `stream` is that of the consumer as __dlpack__ has it: 1 the legacy
-/// default stream, 2 the thread's, otherwise the address of a cudaStream_t; without effect on the host. It
-/// waits for the work that made x, and the memory is released after the work it has when the deleter is
-/// called, until when it must exist. With -1 nothing is ordered and both are the caller's to wait for. Local;
-/// the host does not wait; no communication. Throws error for another number, and device_error.
+/// to_dlpack(std::move(x), stream). `stream` is the consumer's, as in __dlpack__: 1 the legacy default
+/// stream, 2 the thread's, otherwise the address of a cudaStream_t; ignored on the host. It waits for the
+/// work that made x. When the deleter is called, the memory is released after the work then on the stream,
+/// which must exist until then. With -1 nothing is ordered, and the caller must wait for both. Local; the
+/// host does not wait; no communication. Throws error for another number, and device_error.
 template <class Matrix>
 requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
   x.local();
@@ -183,20 +183,20 @@ requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
 }
 
 /// The memory of a two-dimensional tensor as a block for dense::view(mesh, ..., block, owner); the matrix
-/// then holds the tensor and calls its deleter on destruction. T: float or double, the tensor's element type.
-/// Local; no communication. Throws error or shape_error for a tensor of another type or off the host, and for
-/// one that is not two-dimensional, row-major and aligned; the caller then keeps ownership.
+/// then holds the tensor and calls its deleter on destruction. T: float or double, the tensor's element
+/// type. Local; no communication. Throws error or shape_error if the tensor has another type, is not on the
+/// host, or is not two-dimensional, row-major and aligned; the caller then keeps ownership.
 template <class T>
 dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
   return detail::import_block<T>(
       tensor, {kDLCPU, 0}, [] {}, [] {});
 }
-/// The same on the device of a queue: the host, or the CUDA device with its number. `stream` is that on which
-/// the producer works, numbered as for to_dlpack: later work of q waits for it, and when the last owner is
-/// gone it waits for q before the deleter is called. With -1, for a producer that was told q's stream by
-/// __dlpack__(stream), q waits for nothing, and the host waits for q before the deleter is called.
-/// Throws as above, and error for a tensor on a device of another number and for a number that is no
-/// stream's, and device_error.
+/// The same on the device of a queue: the host, or the CUDA device with its number. `stream` is the
+/// producer's, numbered as for to_dlpack: later work of q waits for it, and when the last owner is gone it
+/// waits for q before the deleter is called. With -1, for a producer that was told q's stream by
+/// __dlpack__(stream), q waits for nothing, and the host waits for q before the deleter is called. Throws
+/// as above, error for a tensor on another device and for a number that is not a stream's, and
+/// device_error.
 template <class T, class Device>
 dlpack_block<T> from_dlpack(DLManagedTensor* tensor, const device_queue<Device>& q,
                             std::intptr_t stream = -1) {

@@ -57,7 +57,7 @@ class feature_table {
     has_negative_ = any_negative();
   }
 
-  /// From row-major features (row_count x col_count). Throws shape_error when the number of values differs.
+  /// From row-major features (row_count x col_count). Throws shape_error if the number of values differs.
   feature_table(global_index row_count, global_index col_count, array<float> features)
       : feature_table(row_count, col_count, std::move(features), features.size()) {}
   template <std::same_as<double> T>
@@ -73,13 +73,13 @@ class feature_table {
     });
   }
 
-  /// Whether an entry is negative: found when it is made, unless the values are those of a mapped file; then
-  /// whoever reads them says it.
+  /// Whether an entry is negative: determined when the table is made, unless the values are in a mapped
+  /// file; then whoever reads them reports it.
   bool has_negative() const { return has_negative_; }
   void set_has_negative(bool found) { has_negative_ = found; }
 
-  /// visit(column, value) for each stored feature of vertex `row`, in storage order. Throws shape_error when
-  /// `row` is out of range.
+  /// Calls visit(column, value) for each stored feature of vertex `row`, in storage order. Throws
+  /// shape_error if `row` is out of range.
   template <class Visit>
   void for_row(global_index row, Visit visit) const {
     require_row(row);
@@ -96,12 +96,12 @@ class feature_table {
   }
 
   /// out = the features of vertex `row`, converted to the precision of `out`; shape: [cols]. Throws
-  /// shape_error when `row` is out of range or `out` has another length.
+  /// shape_error if `row` is out of range or `out` has another length.
   void fill_row(global_index row, std::span<float> out) const { fill(row, out); }
   void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
 
-  /// Some rows in any order: row i of the result is row which[i] of this table, stored as it is here. Shape:
-  /// [which.size(), cols]. has_negative() is that of this table. Throws shape_error when one is out of range.
+  /// The rows `which`, in any order: row i of the result is row which[i] here, stored as it is here. Shape:
+  /// [which.size(), cols]. has_negative() is as here. Throws shape_error if one is out of range.
   feature_table rows_at(std::span<const global_index> which) const {
     for (const global_index row : which) require_row(row);
     feature_table found = detail::visit(values_, [&](const auto& values) { return copied(which, values); });
@@ -110,7 +110,7 @@ class feature_table {
   }
 
   /// The sum of the features of vertex `row`, accumulated in double precision and rounded to the features'
-  /// precision. Throws shape_error when `row` is out of range.
+  /// precision. Throws shape_error if `row` is out of range.
   double row_sum(global_index row) const {
     double sum = 0, rounded = 0;
     for_row(row, [&]<class T>(global_index, T value) {

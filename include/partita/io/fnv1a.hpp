@@ -10,8 +10,8 @@
 namespace partita::io {
 
 /// A checksum of bytes in their order: h = (h xor byte) p, from an offset. Each step is a bijection of h, so
-/// that a change of one byte is always seen; it is no protection from forgers. Local. Source: Fowler, Noll,
-/// Vo; draft-eastlake-fnv.
+/// that a change of one byte is always detected; it does not protect from forgery. Local. Source: Fowler,
+/// Noll, Vo; draft-eastlake-fnv.
 class fnv1a_64 {
  public:
   void add(std::span<const std::byte> bytes) {

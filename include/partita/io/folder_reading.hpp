@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What readers of data directories share: what is asked for, and tables of edges. Needs libzip and POSIX.
+/// What readers of data directories share: what was requested, and tables of edges. Needs libzip and POSIX.
 
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace partita::io::detail {
 
-/// What is read of which directory, and by whom.
+/// What is read from which directory, and by whom.
 struct folder_reading {
   std::filesystem::path dir;
   vertex_data wanted;
@@ -36,13 +36,13 @@ struct folder_reading {
   }
 };
 
-/// Whether there is anything of that name: a link that leads nowhere is no file left out.
+/// Whether anything has that name; a link that leads nowhere does not count as a missing file.
 inline bool is_there(const std::filesystem::path& path) {
   std::error_code status;
   return std::filesystem::symlink_status(path, status).type() != std::filesystem::file_type::not_found;
 }
 
-/// The weights in the file `name` of so many edges, the rows of the file `rows`. Throws input_error for
+/// The weights in the file `name` of `edges` edges, the rows of the file `rows`. Throws input_error for
 /// another shape.
 inline array<double> map_edge_weights(const std::string& name, global_index edges, const std::string& rows) {
   const npy_header header = read_npy_header(name);

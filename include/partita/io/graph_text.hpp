@@ -24,27 +24,27 @@
 
 namespace partita::io {
 
-/// What becomes of the columns of an edge list after the ids: the third is the edge's weight, or none counts.
+/// How the columns of an edge list after the ids are used: the third is the edge's weight, or none is used.
 enum class further_columns { weights, ignored };
 
 /// Edges between the vertices 0 to ids.size() - 1, and each vertex's id in the file.
 struct edge_list {
   std::vector<edge> edges;        ///< in file order
   std::vector<global_index> ids;  ///< [vertices], ascending
-  std::vector<double> weights;    ///< one per edge; empty where the file has none
+  std::vector<double> weights;    ///< one per edge; empty if the file has none
 
   global_index vertices() const { return static_cast<global_index>(ids.size()); }
 };
 
 namespace detail {
 
-/// The edges of a range of lines, whose ends are ids.
+/// The edges of a range of lines, with ids as ends.
 struct edge_part {
   std::vector<edge> edges;
   std::vector<double> weights;
 };
 
-/// Parses lines of two ids, or of two ids and a weight where the first such line has three words.
+/// Parses lines of two ids, or of two ids and a weight if the first such line has three words.
 class edge_lines {
  public:
   edge_lines(const text_source& text, further_columns further)
@@ -58,7 +58,7 @@ class edge_lines {
                    skip_blanks(at);
                    if (!has_no_edge(at)) {
                      const auto words = words_of({at, static_cast<std::size_t>(next - 1 - at)},
-                                                 5);  // more tell nothing else
+                                                 5);  // more words add no information
                      weighted_ = words.size() > 2 && !ignores_;
                      if (!std::exchange(is_first, false) || !are_names(words)) return false;
                      begin_ = block.position + static_cast<std::size_t>(next - block.lines.data());
@@ -160,13 +160,13 @@ void for_parts(std::vector<edge>& edges, int threads, const F& f) {
   });
 }
 
-/// Numbers the ids in ascending order: by a table where they have few gaps, otherwise by sorting.
+/// Numbers the ids in ascending order: by a table if they have few gaps, otherwise by sorting.
 inline void number_vertices(edge_list& list, int threads) {
   global_index largest = -1;
   for (const edge& e : list.edges) largest = std::max({largest, e.source, e.target});
   const std::size_t ends = 2 * list.edges.size();
   if (static_cast<std::size_t>(largest) < 2 * ends) {
-    std::vector<global_index> vertex(static_cast<std::size_t>(largest) + 1, 0);  // first whether there is one
+    std::vector<global_index> vertex(static_cast<std::size_t>(largest) + 1, 0);  // first, whether it exists
     for (const edge& e : list.edges)
       vertex[static_cast<std::size_t>(e.source)] = vertex[static_cast<std::size_t>(e.target)] = 1;
     for (std::size_t id = 0; id < vertex.size(); ++id)
@@ -219,15 +219,15 @@ inline edge_list read_edges(const text_source& text, int threads, further_column
 
 }  // namespace detail
 
-/// The edges in the text file `path`: two ids per line, separated by blanks, tabs, commas or semicolons, and
-/// in all lines or in none a third number, the edge's weight, which is finite; a fourth, a time as KONECT has
-/// it, is left out. With further_columns::ignored, whatever follows the ids is. CRLF and a byte order mark
-/// are accepted; empty lines and lines starting with #, % or // are skipped, and so is the first line if it
-/// is names of columns: two or more words that begin with a letter. Ids may have gaps and are mapped to
-/// vertices in ascending order; self-loops and repeated edges are kept. Each of `threads` threads parses a
-/// range of the lines, and the result is the same for any number of them. Throws input_error when the file is
-/// missing or gzip-compressed (io/gzip.hpp unpacks it), and, with name and line number, for any other
-/// malformed line.
+/// The edges in the text file `path`: two ids per line, separated by blanks, tabs, commas or semicolons,
+/// and in all lines or in none a third number, the edge's weight, which is finite; a fourth, a time as in
+/// KONECT, is ignored. With further_columns::ignored, so is whatever follows the ids. CRLF and a byte order
+/// mark are accepted; empty lines and lines starting with #, % or // are skipped, and so is a first line of
+/// column names: two or more words that begin with a letter. Ids may have gaps and are mapped to vertices
+/// in ascending order; self-loops and repeated edges are kept. Each of `threads` threads parses a range of
+/// the lines; the result is the same for any number of threads. Throws input_error if the file is missing
+/// or gzip-compressed (io/gzip.hpp unpacks it), and, with name and line number, for any other malformed
+/// line.
 inline edge_list read_edge_list(const std::filesystem::path& path, int threads = 1,
                                 further_columns further = further_columns::weights) {
   return detail::read_edges(text_source(path), threads, further);
@@ -240,9 +240,9 @@ inline edge_list parse_edge_list(std::string_view text, const std::string& name,
   return detail::read_edges(text_source(text, name), threads, further);
 }
 
-/// Calls take(std::string_view) for one piece after the other of a text that read_edge_list reads: the ids of
-/// each edge's ends, separated by a tab, and its weight where there are weights, with the fewest digits that
-/// give the same number again. A vertex without edges is not in it. Local.
+/// Calls take(std::string_view) for one piece after the other of a text that read_edge_list reads: the ids
+/// of each edge's ends, separated by a tab, and its weight if there are weights, with the fewest digits that
+/// give the same number again. Vertices without edges are not in it. Local.
 template <class Take>
 void edge_list_text(const edge_list& list, const Take& take) {
   const auto id = [&](global_index vertex) { return list.ids[static_cast<std::size_t>(vertex)]; };
@@ -255,7 +255,7 @@ void edge_list_text(const edge_list& list, const Take& take) {
   detail::for_pieces("", list.edges.size(), append, take);
 }
 
-/// Writes that text to the file `path`. Local. Throws input_error when the file cannot be written, which then
+/// Writes that text to the file `path`. Local. Throws input_error if the file cannot be written; it then
 /// stays as it was.
 inline void write_edge_list(const std::filesystem::path& path, const edge_list& list) {
   write_whole_file(path, [&](const auto& write) {

@@ -60,7 +60,7 @@ class gzip_reader {
   }
 
  private:
-  /// To room(), where something fits, and then take(what is new of it), again and again.
+  /// Unpacks into room(), if anything fits, and then calls take(the new part of it), again and again.
   template <class Room, class Take>
   void unpack(const Room& room, const Take& take) {
     std::size_t size = 0;
@@ -92,12 +92,12 @@ class gzip_reader {
     stream_.avail_in = static_cast<uInt>(count);
   }
 
-  /// By one byte more than is allowed at most, so that it shows whether there is more.
+  /// Up to one byte more than is allowed, which shows whether there is more.
   void grow(std::string& text) const {
     text.resize(std::min(most_ + 1, std::max<std::size_t>(2 * text.size(), std::size_t{1} << 16)));
   }
 
-  /// Returns whether another member follows. Zeros, which tapes are filled with, are no member.
+  /// Returns whether another member follows. Zeros, which fill tapes, are not a member.
   bool begin_next() {
     for (;;) {
       if (stream_.avail_in == 0) {
@@ -123,7 +123,7 @@ class gzip_reader {
 /// Packs text as gzip does, piece by piece.
 class gzip_packer {
  public:
-  /// Throws error when zlib has no memory.
+  /// Throws error if zlib has no memory.
   gzip_packer() {
     if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
       throw error("zlib has no memory");
@@ -132,8 +132,8 @@ class gzip_packer {
   gzip_packer& operator=(const gzip_packer&) = delete;
   ~gzip_packer() { deflateEnd(&stream_); }
 
-  /// Calls take(std::span<const std::byte>) for what has been packed by now; that of `text`, of less than
-  /// 4 GiB, may come later.
+  /// Calls take(std::span<const std::byte>) for what has been packed so far; the rest of `text`, which is
+  /// shorter than 4 GiB, may come later.
   template <class Take>
   void pack(std::string_view text, const Take& take) {
     run(text, Z_NO_FLUSH, take);
@@ -162,7 +162,7 @@ class gzip_packer {
 };
 
 /// The text that gzip has packed into `packed`, one member or several, which `name` denotes in messages.
-/// Local. Throws input_error when it is damaged (gzip keeps a checksum), ends too early, or holds more than
+/// Local. Throws input_error if it is damaged (gzip keeps a checksum), ends too early, or holds more than
 /// `most` bytes.
 inline std::string unpack_gzip(std::span<const char> packed, const std::string& name, std::size_t most) {
   const auto read = [at = packed.data()](char* to, std::size_t count) mutable {
@@ -192,15 +192,15 @@ auto with_gzip_file(const std::filesystem::path& path, std::optional<std::size_t
 
 }  // namespace detail
 
-/// The text in the file `path`, which gzip has packed, of at most `unpack_limit` bytes, or as most_unpacked
-/// says. Local. Throws input_error as unpack_gzip does, and when the file cannot be opened or read.
+/// The text in the gzip file `path`, of at most `unpack_limit` bytes, or as many as most_unpacked says.
+/// Local. Throws input_error as unpack_gzip does, and if the file cannot be opened or read.
 inline std::string read_gzip(const std::filesystem::path& path,
                              std::optional<std::size_t> unpack_limit = {}) {
   return detail::with_gzip_file(path, unpack_limit, [](auto& reader) { return reader(); });
 }
 
-/// Calls take(std::string_view) for one piece of that text after the other, each of at most 64 KiB; the whole
-/// text is never in memory. Local. Throws as read_gzip does, and what take throws, after the pieces before.
+/// Calls take(std::string_view) for one piece of that text after the other, each at most 64 KiB long; the
+/// text is never all in memory. Local. Throws as read_gzip does, and what take throws, after earlier pieces.
 template <class Take>
 void for_gzip_pieces(const std::filesystem::path& path, const Take& take,
                      std::optional<std::size_t> unpack_limit = {}) {

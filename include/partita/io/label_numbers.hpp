@@ -18,7 +18,7 @@
 
 namespace partita::io::detail {
 
-/// The numbers in the .npy file `name`, of whatever type, in C order. Throws input_error where they are none.
+/// The numbers in the .npy file `name`, of any type, in C order. Throws input_error if they are not numbers.
 class label_numbers {
  public:
   label_numbers(const std::string& name, const npy_header& header)
@@ -50,12 +50,12 @@ class label_numbers {
 
   bool are_floating() const { return kind_ == 'f'; }
   std::size_t size() const { return values_.size() / bytes_; }
-  /// The k-th number, exact where it is less than 2^53.
+  /// The k-th number, exact if it is less than 2^53.
   double operator[](std::size_t k) const {
     if (kind_ == 'f') return bytes_ == 8 ? at<double>(k) : static_cast<double>(at<float>(k));
     return kind_ == 'i' ? static_cast<double>(signed_at(k)) : static_cast<double>(unsigned_at(k));
   }
-  /// The k-th number as messages have it.
+  /// The k-th number as messages show it.
   std::string text(std::size_t k) const {
     return kind_ == 'f'   ? std::to_string((*this)[k])
            : kind_ == 'i' ? std::to_string(signed_at(k))
@@ -87,8 +87,8 @@ class label_numbers {
   array<std::byte> values_;
 };
 
-/// The labels as int64; what is not a number means none. Throws input_error for what is no whole number in
-/// its range.
+/// The labels as int64; a value that is not a number means no label. Throws input_error for a value that is
+/// not a whole number in its range.
 inline array<std::int64_t> whole_labels(const std::string& name, const npy_header& header) {
   if (header.descr == "<i8") return map_npy<std::int64_t>(name).values;
   const label_numbers labels(name, header);
@@ -104,8 +104,8 @@ inline array<std::int64_t> whole_labels(const std::string& name, const npy_heade
   return whole;
 }
 
-/// Throws input_error for a label of vertex v that is not a class, or is missing where the split needs one.
-/// `floating`: as the file has it.
+/// Throws input_error if the label of vertex v is not a class, or is missing although the split needs one.
+/// `floating`: as in the file.
 inline void require_label(const std::string& name, std::size_t v, std::int64_t label, global_index vertices,
                           std::uint8_t split, bool floating) {
   const auto which = [&] { return "label " + std::to_string(label) + " of vertex " + std::to_string(v); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads links, and negatives that they are ranked among, from a dataset directory. Needs POSIX.
+/// Reads links, and the negatives among which they are ranked, from a dataset directory. Needs POSIX.
 
 #include <filesystem>
 #include <memory>
@@ -17,7 +17,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// The whole numbers of a file [rows, columns], each one of so many vertices.
+/// The whole numbers of a file [rows, columns], each the number of one of `vertices` vertices.
 inline mapped_array<std::int64_t> read_vertices(const std::filesystem::path& path, global_index vertices) {
   mapped_array<std::int64_t> table = map_npy<std::int64_t>(path);
   if (table.shape.size() != 2 || table.shape[1] < 1)
@@ -34,8 +34,8 @@ inline mapped_array<std::int64_t> read_vertices(const std::filesystem::path& pat
 
 }  // namespace detail
 
-/// The links u -> v in the file [m, 2]. Local. Throws input_error naming the file, and the row, for another
-/// shape and for what is no vertex.
+/// The links u -> v in the file [m, 2]. Local. Throws input_error naming the file, and the row, if the shape
+/// differs or a number is not a vertex.
 inline array<edge> read_pairs(const std::filesystem::path& path, global_index vertices) {
   const mapped_array<std::int64_t> table = detail::read_vertices(path, vertices);
   if (table.shape[1] != 2)
@@ -46,11 +46,11 @@ inline array<edge> read_pairs(const std::filesystem::path& path, global_index ve
           ends->is_mapped() ? detail::forget_pages : nullptr};
 }
 
-/// What the directory has of links_train.npy, links_valid.npy and links_test.npy ([m, 2], source and target),
-/// and of links_valid_negatives.npy and links_test_negatives.npy: [m, K], the targets of each link's own
-/// negatives, or [m', 2], pairs that all links share, which a table of two columns always is. Nothing without
-/// links_valid.npy and links_test.npy. Local. Throws input_error as read_pairs does, for negatives of another
-/// number of links, and for files without the links that they are for.
+/// Reads from the directory the files that exist: links_train.npy, links_valid.npy and links_test.npy ([m,
+/// 2], source and target), and links_valid_negatives.npy and links_test_negatives.npy. Negatives are [m, K],
+/// the targets of each link's own negatives, or [m', 2], pairs that all links share; two columns always mean
+/// pairs. Nothing without links_valid.npy and links_test.npy. Local. Throws input_error as read_pairs does,
+/// for negatives of another number of links, and for files whose links are missing.
 inline std::optional<given_links> read_links(const std::filesystem::path& dir, global_index vertices) {
   const auto there = [&](const std::string& name) {
     std::error_code status;

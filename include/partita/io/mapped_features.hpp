@@ -11,8 +11,8 @@
 
 namespace partita::io {
 
-/// The features in `name`, float32 or float64 [rows, columns], precision preserved; `what` has a row of them.
-/// Local. Throws input_error naming the file, and its shape if that is another.
+/// The features in `name`, float32 or float64 [rows, columns], precision preserved; there is one row per
+/// `what`. Local. Throws input_error naming the file, and its shape if that is wrong.
 inline feature_table map_features(const std::string& name, const std::string& what) {
   const auto table = [&]<class T>(mapped_array<T> mapped) {
     if (mapped.shape.size() != 2)
@@ -29,7 +29,7 @@ inline feature_table map_features(const std::string& name, const std::string& wh
 
 namespace detail {
 
-/// Whether a feature of this row, that of a `what`, is negative. Throws input_error unless all are finite.
+/// Whether a feature in this row, of a `what`, is negative. Throws input_error unless all are finite.
 inline bool has_negative(const feature_table& table, global_index row, const char* what,
                          const std::string& name) {
   bool found = false;

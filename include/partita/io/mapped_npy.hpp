@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Maps .npy files into memory, so that a rank reads the pages that it needs. Needs POSIX.
+/// Maps .npy files into memory, so that a rank reads only the pages it needs. Needs POSIX.
 
 #include <fcntl.h>
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace partita::io {
 
-/// An array whose values may be those of a mapped file, in C order.
+/// An array, in C order, whose values may be in a mapped file.
 template <class T>
 struct mapped_array {
   std::vector<global_index> shape;  ///< empty for a scalar
@@ -28,7 +28,7 @@ struct mapped_array {
 
 namespace detail {
 
-/// Unmaps the pages that lie within these bytes, until they are read again.
+/// Unmaps the pages within these bytes until they are read again.
 inline void forget_pages(const void* begin, std::size_t bytes) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
@@ -36,8 +36,8 @@ inline void forget_pages(const void* begin, std::size_t bytes) {
   if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
-/// The file, where its values are of this type, aligned as it needs and in C order, and it can be mapped;
-/// otherwise null.
+/// The file, if its values have this type, its alignment and C order, and if it can be mapped; otherwise
+/// null.
 inline std::shared_ptr<const std::byte> mapped_file(const std::filesystem::path& path,
                                                     const npy_header& header, npy_type type) {
   const bool as_stored =
@@ -65,8 +65,8 @@ inline std::shared_ptr<const std::byte> mapped_file(const std::filesystem::path&
 }  // namespace detail
 
 /// The array in the .npy file `path`, as read_npy reads it. A file in C order is mapped: its pages are read
-/// when their values are, and shared by all processes of a machine; the file must not change as long
-/// as the array exists, see changed_file. Throws input_error as read_npy does.
+/// when their values are, and shared by all processes of a machine. The file must not change while the array
+/// exists, see changed_file. Throws input_error as read_npy does.
 template <npy_value T>
 mapped_array<T> map_npy(const std::filesystem::path& path) {
   const npy_header header = read_npy_header(path);

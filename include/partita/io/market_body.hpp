@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The lines of a Matrix Market file after its header: one entry in each.
+/// The lines of a Matrix Market file after its header: one entry per line.
 
 #include <algorithm>
 #include <concepts>
@@ -22,14 +22,14 @@
 
 namespace partita::io {
 
-/// What the values of a Matrix Market file can be read as.
+/// Types as which the values of a Matrix Market file can be read.
 template <class T>
 concept market_value = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> ||
     std::same_as<T, std::int64_t>;
 
 namespace detail {
 
-/// The entries of a range of lines. `count` is without their mirror images.
+/// The entries of a range of lines. `count` excludes their mirror images.
 template <class T>
 struct market_part {
   std::vector<triplet<T>> entries;
@@ -44,7 +44,7 @@ class market_body {
 
   bool is_array() const { return header_.format == market_format::array; }
 
-  /// Adds a block's entries, those of an array without their places. Returns whether there may be more.
+  /// Adds a block's entries; those of an array get no places yet. Returns whether there may be more.
   bool parse(market_part<T>& part, const text_block& block) const {
     if (part.entries.capacity() == 0) reserve(part.entries, room(block.range.size()));
     if (is_array())
@@ -74,14 +74,14 @@ class market_body {
   bool is_skew() const { return header_.symmetry == market_symmetry::skew_symmetric; }
   T mirrored(T value) const { return is_skew() ? -value : value; }
 
-  /// What `bytes` of the text can hold, no more than the header says.
+  /// The entries that `bytes` of the text can hold, at most as many as the header says.
   std::size_t room(global_index bytes) const {
     const global_index shortest = is_array() ? 2 : header_.field == market_field::pattern ? 4 : 6;
     const auto most = static_cast<std::size_t>(std::min(header_.count, bytes / shortest + 1));
     return header_.symmetry == market_symmetry::general ? most : 2 * most;
   }
 
-  /// Asks for large pages, without which a fifth of the time goes into page faults.
+  /// Asks for large pages; without them a fifth of the time is spent on page faults.
   static void reserve(std::vector<triplet<T>>& entries, std::size_t count) {
     entries.reserve(count);
     memory::ask_for_large_pages(entries.data(), count * sizeof(triplet<T>));

@@ -20,12 +20,12 @@
 
 namespace partita::io {
 
-/// A row, a column and a value in each line, or the values alone, column by column.
+/// A row, a column and a value in each line, or only the values, column by column.
 enum class market_format { coordinate, array };
-/// Of the values; all are 1 in a pattern.
+/// The type of the values; in a pattern all are 1.
 enum class market_field { real, integer, pattern };
-/// Of the matrix. Unless it is general, a file has one triangle, of a skew-symmetric matrix (A^T = -A)
-/// without the diagonal.
+/// The symmetry of the matrix. Unless it is general, a file has one triangle, which for a skew-symmetric
+/// matrix (A^T = -A) excludes the diagonal.
 enum class market_symmetry { general, symmetric, skew_symmetric };
 
 /// What precedes the entries of a Matrix Market file.
@@ -34,8 +34,8 @@ struct market_header {
   market_field field = market_field::real;
   market_symmetry symmetry = market_symmetry::general;
   matrix_shape shape;
-  global_index count = 0;  ///< of the entries in the file
-  std::size_t body = 0;    ///< position of the first line after these
+  global_index count = 0;  ///< number of entries in the file
+  std::size_t body = 0;    ///< position of the first line after the header
 };
 
 namespace detail {
@@ -134,7 +134,7 @@ class market_header_parser {
     if (!is_array()) return;
     if (shape.cols > 0 && shape.rows > std::numeric_limits<global_index>::max() / shape.cols)
       fail_here("an array cannot be " + to_string(shape));
-    // In order of symmetry: all, one triangle with the diagonal and without
+    // In order of symmetry: all, one triangle with the diagonal, one without
     const global_index n = shape.rows,
                        longer = header_.symmetry == market_symmetry::symmetric ? n + 1 : n - 1;
     header_.count = header_.symmetry == market_symmetry::general ? n * shape.cols
@@ -145,14 +145,14 @@ class market_header_parser {
   const text_source& text_;
   std::size_t begin_;
   market_header header_;
-  std::size_t line_ = 0;  ///< position of the line at hand
+  std::size_t line_ = 0;  ///< position of the current line
 };
 
 }  // namespace detail
 
 /// The header of a Matrix Market file, case-insensitive: the banner; lines with % and blank lines, which are
-/// skipped; the sizes. Throws input_error naming file and line where it is malformed, complex, Hermitian or
-/// of more than 2^63 - 1 entries.
+/// skipped; the sizes. Throws input_error naming file and line if it is malformed, complex, Hermitian or has
+/// more than 2^63 - 1 entries.
 inline market_header read_market_header(const text_source& text) {
   detail::refuse_gzip(text);
   try {

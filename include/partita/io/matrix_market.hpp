@@ -23,18 +23,18 @@
 
 namespace partita::io {
 
-/// A matrix of a Matrix Market file: all its entries, both triangles of one that is symmetric; those at one
-/// place add up.
+/// A matrix of a Matrix Market file: all its entries, in both triangles if it is symmetric; entries at the
+/// same place are summed.
 template <market_value T = double>
 struct market_matrix {
   matrix_shape shape;
-  market_symmetry symmetry = market_symmetry::general;  ///< as the file has it
-  std::vector<triplet<T>> entries;  ///< in file order, each one off the diagonal before its mirror image
+  market_symmetry symmetry = market_symmetry::general;  ///< as in the file
+  std::vector<triplet<T>> entries;                      ///< in file order; mirror images follow their entry
 };
 
 namespace detail {
 
-/// The position of the line of the entry `index` of those in `range`.
+/// The position of the line of entry `index` among those in `range`.
 inline std::size_t line_of_entry(const text_source& text, interval range, global_index index) {
   std::size_t position = text.size();
   for_blocks(text, range, [&](const text_block& block) {
@@ -51,14 +51,14 @@ inline std::size_t line_of_entry(const text_source& text, interval range, global
   return position;
 }
 
-/// The entries of all ranges, which must be as many as the header says.
+/// The entries of all ranges; there must be as many as the header says.
 template <market_value T>
 std::vector<triplet<T>> joined(const text_source& text, const market_header& header,
                                std::vector<parsed_range<market_part<T>>> parsed) {
   global_index found = 0;
   std::size_t size = 0;
   for (const auto& [range, part, stopped] : parsed) {
-    // Also a malformed line is one too many where all entries have come.
+    // Once all entries have been found, a malformed line is also one too many.
     if (part.count + (stopped ? 1 : 0) > header.count - found)
       fail_at(text, {line_of_entry(text, range, header.count - found),
                      "expected no more than " + std::to_string(header.count) + " entries"});
@@ -98,16 +98,16 @@ market_matrix<T> read_market(const text_source& text, int threads) {
 
 }  // namespace detail
 
-/// The matrix in the Matrix Market file `path`: coordinate or array, which has an entry for every place; real
-/// (or double), integer or pattern, whose values are 1; general, symmetric or skew-symmetric. Each of
-/// `threads` threads parses a range of the lines, and the result is the same for any number of them. Shape:
-/// as in the file. In the header case does not matter; lines may end with CRLF, and blank lines and those
-/// with % are skipped. Numbers as scipy.io.mmread has them: +1 and infinite and nan values are read, what is
-/// too small becomes 0; but a number that is too large for T is refused, and so is whatever else a line has.
-/// Throws input_error naming file and line: where a line is malformed, or an entry outside the matrix, on
-/// the diagonal of a skew-symmetric one or beyond the number of entries; where entries are missing; where the
-/// matrix is complex or Hermitian, or real and T an integer. Throws error when it does not fit into memory,
-/// of which no more is allocated than the file's size calls for, whatever its header says. Source: NISTIR
+/// The matrix in the Matrix Market file `path`: coordinate or array, which has an entry for every place;
+/// real (or double), integer or pattern, whose values are 1; general, symmetric or skew-symmetric. Each of
+/// `threads` threads parses a range of the lines; the result is the same for any number of threads. Shape:
+/// as in the file. The header is case-insensitive; lines may end with CRLF, and blank lines and lines with %
+/// are skipped. Numbers are read as by scipy.io.mmread: +1, infinite and nan values are accepted, and values
+/// that are too small become 0; but a number that is too large for T is rejected, and so is anything else in
+/// a line. Throws input_error naming file and line: if a line is malformed, or an entry is outside the
+/// matrix, on the diagonal of a skew-symmetric one or beyond the number of entries; if entries are missing;
+/// if the matrix is complex or Hermitian, or real and T an integer. Throws error if it does not fit into
+/// memory; no more is allocated than the file's size calls for, whatever its header says. Source: NISTIR
 /// 5935.
 template <market_value T = double>
 market_matrix<T> read_matrix_market(const std::filesystem::path& path, int threads = 1) {
@@ -124,8 +124,8 @@ market_matrix<T> parse_matrix_market(std::string_view text, const std::string& n
 /// Writes a matrix of the given shape to the file `path`, in coordinates: integer or real by the type of its
 /// values, with the fewest digits that give the same values again. `entries`: in any order, without mirror
 /// images: on and below the diagonal of a symmetric matrix, below that of a skew-symmetric one. Throws
-/// input_error when one of them is elsewhere, before it writes, and when the file cannot be written, which
-/// then stays as it was.
+/// input_error before it writes if an entry is elsewhere, and if the file cannot be written; it then stays
+/// as it was.
 template <market_value T>
 void write_matrix_market(const std::filesystem::path& path, matrix_shape shape,
                          const std::vector<triplet<T>>& entries,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads and writes graphs as METIS's programs have them. Source: Karypis, "METIS: A Software Package for
-/// Partitioning Unstructured Graphs, Version 5.1.0", section 4.1 (2013).
+/// Reads and writes graphs in the format of METIS's programs. Source: Karypis, "METIS: A Software Package
+/// for Partitioning Unstructured Graphs, Version 5.1.0", section 4.1 (2013).
 
 #include <algorithm>
 #include <cstddef>
@@ -25,10 +25,10 @@ namespace partita::io {
 /// 0.
 struct metis_graph {
   std::vector<global_index> offsets = {0};   ///< [n + 1]
-  std::vector<global_index> neighbours;      ///< [2 m], those of vertex v from offsets[v] on
-  std::vector<std::int64_t> edge_weights;    ///< [2 m], positive; empty when all are 1
-  std::vector<std::int64_t> vertex_weights;  ///< [n, constraints], not negative; empty when all are 1
-  std::vector<std::int64_t> vertex_sizes;    ///< [n], not negative; empty when all are 1
+  std::vector<global_index> neighbours;      ///< [2 m], those of vertex v begin at offsets[v]
+  std::vector<std::int64_t> edge_weights;    ///< [2 m], positive; empty if all are 1
+  std::vector<std::int64_t> vertex_weights;  ///< [n, constraints], not negative; empty if all are 1
+  std::vector<std::int64_t> vertex_sizes;    ///< [n], not negative; empty if all are 1
   int constraints = 1;                       ///< weights of each vertex
 
   global_index vertices() const { return static_cast<global_index>(offsets.size()) - 1; }
@@ -62,8 +62,8 @@ inline neighbour_table reversed(std::span<const global_index> offsets,
   return table;
 }
 
-/// Calls complain(vertex, reason) for a vertex whose list has the vertex itself, a neighbour twice, or one
-/// that does not have it with the same weight. Such a call must throw.
+/// Calls complain(vertex, reason) for a vertex whose list has the vertex itself, a neighbour twice, or a
+/// neighbour whose list lacks the vertex with the same weight. Such a call must throw.
 template <class Complain>
 void check_edges(const metis_graph& graph, const Complain& complain) {
   const neighbour_table back = reversed(graph.offsets, graph.neighbours, graph.edge_weights);
@@ -94,7 +94,7 @@ void check_edges(const metis_graph& graph, const Complain& complain) {
   }
 }
 
-/// Puts the lines of all ranges together, which must be as many as the header says.
+/// Joins the lines of all ranges; there must be as many as the header says.
 inline metis_graph joined(const text_source& text, const metis_header& header,
                           std::vector<parsed_range<metis_part>> parsed) {
   metis_graph graph;
@@ -163,10 +163,10 @@ inline metis_graph read_metis(const text_source& text, int threads) {
 
 /// The graph in the file `path`: `n m [fmt [ncon]]`, then a line for each vertex, with its size, its weights
 /// and its neighbours, numbered from 1, each followed by the edge's weight, as fmt says; lines with % are
-/// skipped, and lines may end with CRLF. Each of `threads` threads parses a range of the lines, and the
-/// result is the same for any number of them. Local. Throws input_error naming file and line: where a line is
-/// malformed, a neighbour is outside the graph or the vertex itself or there twice, or an edge is not in the
-/// lists of both ends with one weight; where there are more or fewer vertices or edges than the first line
+/// skipped, and lines may end with CRLF. Each of `threads` threads parses a range of the lines; the result
+/// is the same for any number of threads. Local. Throws input_error naming file and line: if a line is
+/// malformed, a neighbour is outside the graph, is the vertex itself or is repeated, or an edge is not in
+/// the lists of both ends with one weight; if there are more or fewer vertices or edges than the first line
 /// says. Source: METIS 5.1.0, section 4.1.
 inline metis_graph read_metis_graph(const std::filesystem::path& path, int threads = 1) {
   return detail::read_metis(text_source(path), threads);
@@ -178,9 +178,9 @@ inline metis_graph parse_metis_graph(std::string_view text, const std::string& n
   return detail::read_metis(text_source(text, name), threads);
 }
 
-/// Writes the file `path`, which read_metis_graph reads. Local. Throws input_error when the graph is none
-/// that such a file can have, before it writes, and when the file cannot be written, which then stays as it
-/// was.
+/// Writes the file `path`, which read_metis_graph reads. Local. Throws input_error, before it
+/// writes, if such a file cannot hold the graph, and if the file cannot be written; it then stays as
+/// it was.
 inline void write_metis_graph(const std::filesystem::path& path, const metis_graph& graph) {
   const std::string name = path.string();
   detail::check_edges(graph, [&](global_index, const std::string& reason) { detail::fail(name, reason); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The lines of a METIS graph: the first one, and those of vertices.
+/// The lines of a METIS graph: the first one, and the lines of vertices.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,8 +30,8 @@ struct metis_header {
 
 namespace detail {
 
-/// Throws malformed_line: what was expected, and the line that begins at `line`; or that `large`, unless it
-/// is empty, is too large.
+/// Throws malformed_line: what was expected, and the line that begins at `line`; or that `large` is too
+/// large, unless it is empty.
 [[noreturn]] inline void refuse(const text_block& block, const char* line, const std::string& expected,
                                 std::string_view large = {}) {
   const auto begin = static_cast<std::size_t>(line - block.lines.data());
@@ -42,7 +42,7 @@ namespace detail {
                                                    : beyond_range(large));
 }
 
-/// Takes a number that is not negative and ends with a blank or the line. Throws malformed_line as refuse.
+/// Takes a nonnegative number that ends with a blank or the line. Throws malformed_line as refuse does.
 inline std::int64_t take_size(const char*& at, const text_block& block, const char* line,
                               const std::string& expected) {
   std::int64_t value = 0;
@@ -81,7 +81,7 @@ inline void take_header(metis_header& header, const text_block& block, const cha
 
 /// The vertices of a range of lines.
 struct metis_part {
-  std::vector<global_index> degrees;     ///< one per line, `blank` if it is
+  std::vector<global_index> degrees;     ///< one per line; `blank` for a blank line
   std::vector<global_index> neighbours;  ///< numbered from 0
   std::vector<std::int64_t> edge_weights, vertex_weights, vertex_sizes;
 };
@@ -138,7 +138,7 @@ class metis_lines {
   metis_header header_;
 };
 
-/// The position of the line of vertex `index` of those in `range`.
+/// The position of the line of vertex `index` among those in `range`.
 inline std::size_t line_of_vertex(const text_source& text, interval range, global_index index) {
   std::size_t position = text.size();
   for_blocks(text, range, [&](const text_block& block) {
@@ -155,7 +155,7 @@ inline std::size_t line_of_vertex(const text_source& text, interval range, globa
 
 }  // namespace detail
 
-/// The first line of a METIS graph that has no % in front. Throws malformed_line.
+/// The first line of a METIS graph that does not begin with %. Throws malformed_line.
 inline metis_header read_metis_header(const text_source& text) {
   metis_header header;
   for_blocks(text, {0, static_cast<global_index>(text.size())}, [&](const text_block& block) {

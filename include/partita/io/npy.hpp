@@ -41,7 +41,7 @@ struct npy_array {
 
 namespace detail {
 
-/// Unsigned values, read as signed ones from row `first` on, must be less than 2^63.
+/// Unsigned values that were read as signed, from row `first` on, must be less than 2^63.
 inline void check_signed(std::span<const std::int64_t> values, std::size_t first, std::size_t cols,
                          std::string_view name) {
   const auto bad = std::ranges::find_if(values, [](std::int64_t value) { return value < 0; });
@@ -53,7 +53,7 @@ inline void check_signed(std::span<const std::int64_t> values, std::size_t first
                  std::to_string(std::numeric_limits<std::int64_t>::max()));
 }
 
-/// A type of values, as it stands in a header.
+/// A type of values, as in a header.
 struct npy_type {
   std::string_view descr;
   std::size_t bytes = 0;  ///< of a value
@@ -61,7 +61,7 @@ struct npy_type {
 template <class T>
 inline constexpr npy_type npy_type_of{npy_descr<T>, sizeof(T)};
 
-/// What a file holds: read(position, to, bytes) copies bytes from it.
+/// The content of a file: read(position, to, bytes) copies bytes from it.
 struct npy_source {
   const npy_header& header;
   std::uintmax_t size;  ///< of the file, in bytes
@@ -69,15 +69,15 @@ struct npy_source {
   base::function_reference<void(std::size_t, std::byte*, std::size_t)> read;
 };
 
-/// Whether it holds whole numbers that are all values of a wider type.
+/// Whether it holds whole numbers, each of which is also a value of a wider type.
 inline bool is_narrower_integer(const npy_header& header, npy_type type) {
   const char kind = header.descr[1], wanted = type.descr[1];
   return header.item_size < type.bytes && (wanted == 'i' || wanted == 'u') &&
          (kind == 'u' || kind == wanted) && (kind == 'i' || kind == 'u');
 }
 
-/// Reads all rows, or only those `asked` for, into room(count), memory for as many values; returns their
-/// shape.
+/// Reads all rows, or only the rows `asked` for, into room(count), which provides memory for `count` values;
+/// returns their shape.
 inline std::vector<global_index> read_rows(npy_type type, std::optional<interval> asked,
                                            const npy_source& from,
                                            base::function_reference<std::byte*(std::size_t)> room) {
@@ -132,7 +132,7 @@ npy_array<T> read_array(std::optional<interval> asked, const npy_source& from) {
   return result;
 }
 
-/// Calls use with the .npy file `path`.
+/// Calls use() with the .npy file `path`.
 inline void with_npy_file(const std::filesystem::path& path,
                           base::function_reference<void(const npy_source&)> use) {
   const std::string name = name_of_file(path);
@@ -160,7 +160,7 @@ npy_array<T> read_npy_file(const std::filesystem::path& path, std::optional<inte
 
 }  // namespace detail
 
-/// The header of the .npy file `path`; no values are read. Throws input_error when the file is missing or its
+/// The header of the .npy file `path`; no values are read. Throws input_error if the file is missing or its
 /// header is malformed.
 inline npy_header read_npy_header(const std::filesystem::path& path) {
   npy_header header;
@@ -182,24 +182,24 @@ npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) 
 
 /// The given rows of the .npy file `path`, a vector or a matrix, without reading the others. Shape: that of
 /// the file, with first extent rows.size(); Fortran order is converted to C order. Throws input_error as
-/// read_npy does, and when the rows are out of range.
+/// read_npy does, and if the rows are out of range.
 template <npy_value T>
 npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
   return detail::read_npy_file<T>(path, rows);
 }
 
 /// The array in the .npy file `path`, whose element type must be exactly T (uint8 also reads NumPy's bool,
-/// and int64 reads uint64, of which no value may be larger than int64 has). Shape: that of the file;
-/// two-dimensional arrays in Fortran order are converted to C order. Throws input_error when the file is
-/// missing, malformed, big-endian, of another type, or inconsistent with its shape; sizes are checked before
-/// anything is allocated.
+/// and int64 reads uint64 if all values fit in int64). Shape: that of the file; two-dimensional arrays in
+/// Fortran order are converted to C order. Throws input_error if the file is missing, malformed,
+/// big-endian, of another type, or inconsistent with its shape; sizes are checked before anything is
+/// allocated.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
   return detail::read_npy_file<T>(path, {});
 }
 
-/// What precedes the values of a .npy file of this shape, in format version 1, for whoever writes them piece
-/// by piece; `name` denotes the file in messages. Throws input_error unless the values are `bytes` long.
+/// The bytes before the values of a .npy file of this shape, in format version 1, for writing it piece by
+/// piece; `name` denotes the file in messages. Throws input_error unless the values are `bytes` long.
 template <npy_value T>
 std::string npy_header_text(const std::vector<global_index>& shape, std::size_t bytes,
                             std::string_view name) {
@@ -217,7 +217,7 @@ std::string npy_header_text(const std::vector<global_index>& shape, std::size_t 
 }
 
 /// Writes `values` (C order, a contiguous range) to the .npy file `path` with the given shape, in format
-/// version 1. Throws input_error when shape and values disagree or the file cannot be written.
+/// version 1. Throws input_error if shape and values disagree or the file cannot be written.
 template <std::ranges::contiguous_range Values>
 requires npy_value<std::ranges::range_value_t<Values>>
 void write_npy(const std::filesystem::path& path, const std::vector<global_index>& shape,

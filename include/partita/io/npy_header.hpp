@@ -169,7 +169,7 @@ inline std::size_t npy_item_size(std::string_view descr, std::string_view name) 
 
 }  // namespace detail
 
-/// Types that .npy files can be read and written in.
+/// Types in which .npy files can be read and written.
 template <class T>
 concept npy_value = !detail::npy_descr<T>.empty();
 

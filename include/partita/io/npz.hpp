@@ -69,7 +69,7 @@ inline std::string format_text(const npz_archive& archive) {
   return text;
 }
 
-/// The sizes of the matrix, neither negative.
+/// The shape of the matrix; neither size is negative.
 inline matrix_shape shape_of(const npz_archive& archive) {
   const std::vector<global_index> sizes = index_vector(archive, "shape");
   if (sizes.size() != 2)
@@ -80,7 +80,7 @@ inline matrix_shape shape_of(const npz_archive& archive) {
   return shape;
 }
 
-/// Whether the numbers of values fit each other. `line`: what the compressed dimension is called.
+/// Whether the numbers of values match. `line`: the name of the compressed dimension.
 inline void check_counts(global_index lines, global_index offsets, global_index places, global_index values,
                          const std::string& name, const std::string& line) {
   if (offsets - 1 != lines)
@@ -90,7 +90,7 @@ inline void check_counts(global_index lines, global_index offsets, global_index 
     fail(name, "indices has " + std::to_string(places) + " entries and data has " + std::to_string(values));
 }
 
-/// `line` and `place`: what the compressed dimension and the other one are called, row and column in CSR.
+/// `line` and `place`: the names of the compressed dimension and of the other one; in CSR, row and column.
 template <class T>
 void check_csr(const csr_array<T>& matrix, const std::string& name, const std::string& line,
                const std::string& place) {
@@ -127,7 +127,7 @@ csr_array<T> compressed(const npz_archive& archive, bool by_columns) {
   return matrix;
 }
 
-/// "csr" where the archive says nothing.
+/// "csr" if the archive does not give a format.
 inline std::string format_of(const npz_archive& archive) {
   return archive.contains("format") ? format_text(archive) : "csr";
 }
@@ -160,9 +160,9 @@ std::vector<triplet<T>> coordinate_entries(const npz_archive& archive) {
 
 /// The CSR matrix in the file `path`, as written by scipy.sparse.save_npz: entries shape, indptr, indices
 /// (int32, int64 or uint64), data (floating point, integer or bool) and, optionally, format. Values are
-/// converted to T; double is exact except for integers beyond 2^53. Each entry may have `unpack_limit` bytes,
-/// or as many as most_unpacked says. Shape: as in the file. Throws input_error naming file and entry when the
-/// file is missing, not such an archive or not CSR, or when its arrays are inconsistent.
+/// converted to T; double is exact except for integers beyond 2^53. Each entry may have `unpack_limit`
+/// bytes, or as many as most_unpacked says. Shape: as in the file. Throws input_error naming file and entry
+/// if the file is missing, is not such an archive or is not CSR, or if its arrays are inconsistent.
 template <std::floating_point T = double>
 csr_array<T> read_csr_npz(const std::filesystem::path& path, std::optional<std::size_t> unpack_limit = {}) {
   const detail::npz_archive archive(path, unpack_limit);
@@ -170,7 +170,7 @@ csr_array<T> read_csr_npz(const std::filesystem::path& path, std::optional<std::
   return detail::compressed<T>(archive, false);
 }
 
-/// A sparse matrix as a list of entries, in any order; those at one place add up.
+/// A sparse matrix as a list of entries, in any order; entries at the same place are summed.
 template <class T = double>
 struct entry_array {
   matrix_shape shape;
@@ -216,8 +216,8 @@ entry_array<T> parse_sparse_npz(std::span<const std::byte> bytes, const std::str
 }
 
 /// Writes the file `path`, which scipy.sparse.load_npz reads: the matrix in CSR, uncompressed, with 64-bit
-/// indices. The archive is made in memory. Throws input_error when the matrix is inconsistent, and when the
-/// file cannot be written, which then stays as it was.
+/// indices. The archive is made in memory. Throws input_error if the matrix is inconsistent, and if the file
+/// cannot be written; it then stays as it was.
 template <npy_value T>
 void write_csr_npz(const std::filesystem::path& path, const csr_array<T>& matrix) {
   const std::string name = path.string();
@@ -234,13 +234,13 @@ void write_csr_npz(const std::filesystem::path& path, const csr_array<T>& matrix
 
 namespace detail {
 
-/// The file of a folder that says how many vertices there are.
+/// The file in a folder that gives the number of vertices.
 inline std::string counted_in(const std::filesystem::path& folder) {
   for (const char* name : {"features_csr.npz", "features.npy", "count.npy"})
     if (std::filesystem::exists(folder / name)) return name;
   fail(folder.string(), "has neither features_csr.npz nor features.npy nor count.npy");
 }
-/// What it says.
+/// The number of vertices that it gives.
 inline global_index vertices_of(const std::filesystem::path& file, std::optional<std::size_t> unpack_limit) {
   const std::string name = file.string();
   global_index count = 0;
@@ -271,7 +271,7 @@ inline feature_table read_csr_features(const std::filesystem::path& path,
   {
     const detail::npz_archive archive(path, unpack_limit);
     descr = archive.header("data").descr;
-    // A model has a weight, a gradient and two moments for each feature at least.
+    // For each feature a model has at least a weight, a gradient and two moments.
     if (const global_index cols = detail::shape_of(archive).cols;
         static_cast<std::size_t>(cols) > available_memory() / 16)
       detail::fail(archive.name(),

@@ -25,7 +25,7 @@
 
 namespace partita::io::detail {
 
-/// What libzip says of an error.
+/// libzip's description of an error.
 class zip_reason {
  public:
   zip_reason() { zip_error_init(&error_); }
@@ -51,7 +51,7 @@ class npz_archive {
     open(zip_source_file_create(name_.c_str(), 0, -1, reason.get()), reason);
   }
 
-  /// An archive in memory, which must outlive this. `name` denotes it in messages.
+  /// An archive in memory, which must outlive this object. `name` denotes it in messages.
   npz_archive(std::span<const std::byte> bytes, std::string name,
               std::optional<std::size_t> unpack_limit = {})
       : name_(std::move(name)), most_(most_unpacked(bytes.size(), unpack_limit)) {
@@ -67,13 +67,13 @@ class npz_archive {
     return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
   }
 
-  /// The header of an array, of which no more is unpacked than is likely to have it.
+  /// The header of an array; no more is unpacked than is likely to contain it.
   npy_header header(const std::string& entry) const {
     return parse_npy_header(read(entry, true), entry_name(entry));
   }
 
   /// The decompressed bytes of one array, or its beginning; read in chunks rather than trusting the size in
-  /// the archive, and ended where there are more than its own header says.
+  /// the archive, and stopped if there are more than the array's own header says.
   std::vector<std::byte> read(const std::string& entry, bool beginning = false) const {
     if (!contains(entry)) fail(name_, "has no entry " + entry);
     const std::unique_ptr<zip_file_t, close_file> file(
@@ -91,14 +91,14 @@ class npz_archive {
       bytes.resize(size);
       if (got == 0 || (beginning && size >= chunk)) return bytes;
       if (size <= chunk) most = promised(bytes);
-      if (size > most) return bytes;  // whose reader will say so
+      if (size > most) return bytes;  // their reader reports it
       if (most > most_ && most < std::numeric_limits<std::size_t>::max())
         fail(entry_name(entry), "takes " + std::to_string(most) + " bytes, more than " + limit_text(most_));
     }
   }
 
  private:
-  /// How many bytes the header at the beginning says that there are; any number where it is none.
+  /// How many bytes the header at the beginning announces; any number if there is no header.
   static std::size_t promised(std::span<const std::byte> bytes) {
     try {
       const npy_header header = parse_npy_header(bytes, "");
@@ -127,7 +127,7 @@ class npz_archive {
   std::unique_ptr<zip_t, discard> archive_;
 };
 
-/// Makes an archive in memory, uncompressed. What is added must outlive this.
+/// Makes an archive in memory, uncompressed. The data that are added must outlive this object.
 class npz_writer {
  public:
   explicit npz_writer(const std::string& name) : name_(name) {

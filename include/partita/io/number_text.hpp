@@ -27,12 +27,12 @@ inline bool skip_blanks(const char*& at) {
 /// Whether the line ends here, with LF or CRLF.
 inline bool at_line_end(const char* at) { return *at == '\n' || (*at == '\r' && at[1] == '\n'); }
 
-/// Whether a line of an edge list that begins so has no edge: it is empty or a comment.
+/// Whether a line of an edge list that begins at `at` has no edge: it is empty or a comment.
 inline bool has_no_edge(const char* at) {
   return *at == '#' || *at == '%' || (*at == '/' && at[1] == '/') || at_line_end(at);
 }
 
-/// Skips what separates words of an edge list: blanks, with one comma or semicolon among them or none;
+/// Skips what separates words of an edge list: blanks, with at most one comma or semicolon among them;
 /// returns whether there was any.
 inline bool skip_separator(const char*& at) {
   bool any = skip_blanks(at);
@@ -43,7 +43,7 @@ inline bool skip_separator(const char*& at) {
   return any;
 }
 
-/// The first words, `most` at most, of a line of an edge list.
+/// The first words of a line of an edge list, at most `most`.
 inline std::vector<std::string_view> words_of(std::string_view line, std::size_t most) {
   constexpr std::string_view separators = " \t,;";
   if (line.ends_with('\r')) line.remove_suffix(1);
@@ -57,7 +57,7 @@ inline std::vector<std::string_view> words_of(std::string_view line, std::size_t
   return words;
 }
 
-/// Whether these are the names of columns: two or more words, none of them a number.
+/// Whether these are column names: two or more words, none of which is a number.
 inline bool are_names(const std::vector<std::string_view>& words) {
   return words.size() > 1 && std::ranges::all_of(words, [](std::string_view word) {
            const char first = word.front();
@@ -66,7 +66,7 @@ inline bool are_names(const std::vector<std::string_view>& words) {
          });
 }
 
-/// Takes a whole number, which may have a sign. Returns invalid_argument where there is none and
+/// Takes a whole number with an optional sign. Returns invalid_argument if there is none and
 /// result_out_of_range if it does not fit.
 inline std::errc take_integer(const char*& at, std::int64_t& value) {
   const bool negative = *at == '-';
@@ -97,8 +97,8 @@ inline bool is_too_small(std::string_view number) {
   return power < static_cast<std::int64_t>(first) - static_cast<std::int64_t>(point);
 }
 
-/// "18446744073709551615 is larger than 9223372036854775807" of a whole number that take_integer found out of
-/// range.
+/// "18446744073709551615 is larger than 9223372036854775807", for a whole number that take_integer found out
+/// of range.
 inline std::string beyond_range(std::string_view number) {
   using limits = std::numeric_limits<std::int64_t>;
   return std::string(number.substr(0, 40)) + (number.size() > 40 ? "..." : "") + " is " +
@@ -106,7 +106,7 @@ inline std::string beyond_range(std::string_view number) {
                                   : "larger than " + std::to_string(limits::max()));
 }
 
-/// The same of the first whole number in the line that no index can be; empty if there is none.
+/// The same for the first whole number in the line that is too large for an index; empty if there is none.
 inline std::string too_large(std::string_view line) {
   for (std::size_t begin = 0; (begin = line.find_first_of("0123456789", begin)) != line.npos;) {
     const std::size_t end = std::min(line.find_first_not_of("0123456789", begin), line.size());
@@ -120,7 +120,7 @@ inline std::string too_large(std::string_view line) {
   return {};
 }
 
-/// The end of an exponent as Fortran writes it, D+02, that begins at `at`; `at` where there is none.
+/// The end of an exponent in Fortran's form, D+02, that begins at `at`; `at` if there is none.
 inline const char* fortran_exponent(const char* at, const char* end) {
   if (at == end || (*at != 'd' && *at != 'D')) return at;
   const auto is_digit = [](char c) { return '0' <= c && c <= '9'; };
@@ -130,9 +130,9 @@ inline const char* fortran_exponent(const char* at, const char* end) {
   return rest == digits || (!is_digit(at[-1]) && at[-1] != '.') ? at : rest;
 }
 
-/// Takes a decimal number, which may have a sign, an exponent with e, E, d or D, or be inf, infinity or nan
-/// in any case; rounded to nearest, and to 0 where it is too small. `end`: of the text. Returns as
-/// take_integer.
+/// Takes a decimal number with an optional sign and an optional exponent with e, E, d or D, or inf, infinity
+/// or nan in any case; rounded to nearest, and to 0 if it is too small. `end`: of the text. Returns as
+/// take_integer does.
 template <std::floating_point T>
 std::errc take_real(const char*& at, const char* end, T& value) {
   const bool plus = *at == '+';

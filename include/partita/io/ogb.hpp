@@ -26,7 +26,7 @@
 
 namespace partita::io {
 
-/// Whether the edges of an OGB folder, which has an undirected one once, are also given the other way.
+/// Whether inverse edges are added; an OGB folder has an undirected edge once.
 enum class inverse_edges : std::uint8_t { omitted, added };
 
 namespace detail {
@@ -62,8 +62,8 @@ class ogb_reader {
     return std::move(data_);
   }
 
-  /// The folder of links, which is where their split is, or "" where vertices have labels. Throws input_error
-  /// for links that nobody has exported.
+  /// The folder with the links of the split, or "" if vertices have labels. Throws input_error for links
+  /// that have not been exported.
   std::string links_folder() const {
     if (has("raw/node-label.csv.gz") || !has("split")) return "";
     const std::string folder = split_folder();
@@ -80,7 +80,7 @@ class ogb_reader {
     return found ? folder : "";
   }
 
-  /// The vertices of one type of several, which may have no features, or no labels and no split.
+  /// The vertices of one of several types, which may have no features, or no labels and no split.
   dataset read_type(const std::string& type, global_index count) {
     data_.name = type, data_.vertices = count;
     read_features("raw/node-feat/" + type + '/');
@@ -114,7 +114,7 @@ class ogb_reader {
     return found;
   }
 
-  /// Those of the edges in `folder`; nothing where it has none.
+  /// The features of the edges in `folder`; nothing if it has none.
   feature_table edge_features(const std::string& folder, global_index count) const {
     return features(folder + "edge-feat.csv.gz", count, "edge");
   }
@@ -146,7 +146,7 @@ class ogb_reader {
     return std::filesystem::exists(dir_ / name, status);
   }
 
-  /// A number for each edge, of which none is negative; nothing where there is no such file.
+  /// A nonnegative number for each edge; nothing if there is no such file.
   template <class T>
   array<T> edge_column(const std::string& which, global_index count) const {
     const std::string name = file(which);
@@ -161,7 +161,7 @@ class ogb_reader {
     return std::move(values.values);
   }
 
-  /// Both ways the same.
+  /// The same for both directions of an edge.
   void read_edge_columns(inverse_edges inverse) {
     const auto all = static_cast<global_index>(data_.edges.size()),
                count = inverse == inverse_edges::added ? all / 2 : all;
@@ -185,7 +185,7 @@ class ogb_reader {
     data_.edge_features = data_.edge_features.rows_at(both);
   }
 
-  /// A row for each `what`; nothing where there is no such file.
+  /// A row for each `what`; nothing if there is no such file.
   feature_table features(const std::string& which, global_index count, const char* what) const {
     const std::string name = file(which);
     if (!has(which)) return {};
@@ -271,25 +271,25 @@ class ogb_reader {
 }  // namespace detail
 
 /// The graph in an OGB folder of one homogeneous graph, in raw/: edge.csv.gz (source and target),
-/// num-node-list.csv.gz, num-edge-list.csv.gz, node-label.csv.gz (one column, nan for none, or several of 0
-/// and 1) and, optionally, node-feat.csv.gz, and for each edge a row of edge-feat.csv.gz, a weight in
-/// edge_weight.csv.gz and a type in edge_reltype.csv.gz; and in the only folder of split/ train.csv.gz,
-/// valid.csv.gz and test.csv.gz, the numbers of vertices. A folder of links has no labels, and its split is
-/// for load_ogb_links to read. Edges are directed as in the file; the inverse ones of undirected graphs
-/// follow them where `inverse` says so, with the same features, weights and types. Each of `threads` threads
-/// parses a range of a file's lines. Each file may have `unpack_limit` bytes of text, or as many as
-/// most_unpacked says. Local. Throws input_error naming the file, and the line or row if one is to blame,
-/// when a file is missing, damaged or malformed, when the sizes of two disagree, and for values that cannot
-/// be trained on.
+/// num-node-list.csv.gz, num-edge-list.csv.gz, node-label.csv.gz (one column, nan for none, or several
+/// of 0 and 1) and, optionally, node-feat.csv.gz, and for each edge a row of edge-feat.csv.gz, a weight
+/// in edge_weight.csv.gz and a type in edge_reltype.csv.gz; and in the only folder of split/
+/// train.csv.gz, valid.csv.gz and test.csv.gz, the numbers of vertices. A folder of links has no labels;
+/// load_ogb_links reads its split. Edges are directed as in the file; inverse_edges::added appends the
+/// inverse edges of undirected graphs, with the same features, weights and types. Each of `threads`
+/// threads parses a range of a file's lines. Each file may have `unpack_limit` bytes of text, or as many
+/// as most_unpacked says. Local. Throws input_error naming the file, and the line or row if one is at
+/// fault, if a file is missing, damaged or malformed, if the sizes of two disagree, and for values that
+/// cannot be trained on.
 inline dataset load_ogb(const std::filesystem::path& dir, inverse_edges inverse = inverse_edges::omitted,
                         int threads = 1, std::optional<std::size_t> unpack_limit = {}) {
   return detail::ogb_reader(dir, threads, unpack_limit).read(inverse);
 }
 
-/// The validation and test links of an OGB folder of links, and their negatives: what read_links finds in the
-/// only folder of split/; its edges are those for training. Nothing where vertices have labels. Local. Throws
-/// input_error as read_links does, and where there are links in valid.pt or test.pt, which PyTorch alone
-/// reads, and not in links_valid.npy or links_test.npy.
+/// The validation and test links of an OGB folder of links, and their negatives, as read_links finds them in
+/// the only folder of split/; the folder's edges are the training links. Nothing if vertices have labels.
+/// Local. Throws input_error as read_links does, and for links in valid.pt or test.pt, which only PyTorch
+/// reads, that are not also in links_valid.npy or links_test.npy.
 inline std::optional<given_links> load_ogb_links(const std::filesystem::path& dir, global_index vertices) {
   const std::string folder = detail::ogb_reader(dir, 1, {}).links_folder();
   return folder.empty() ? std::nullopt : read_links(dir / folder, vertices);

@@ -19,11 +19,11 @@
 
 namespace partita::io {
 
-/// An OGB folder of several types of vertices: raw/num-node-dict.csv.gz (their names, and how many there are
-/// of each), raw/triplet-type-list.csv.gz (source, relation and target), and for each relation and each type
-/// a folder of the files that load_ogb reads: raw/relations/SOURCE___RELATION___TARGET,
+/// An OGB folder of several types of vertices: raw/num-node-dict.csv.gz (their names, and the number of
+/// vertices of each), raw/triplet-type-list.csv.gz (source, relation and target), and for each relation and
+/// each type a folder of the files that load_ogb reads: raw/relations/SOURCE___RELATION___TARGET,
 /// raw/node-feat/TYPE, raw/node-label/TYPE and, in the only folder of split/, TYPE. Local. Each member
-/// reads its files when it is called and throws input_error as load_ogb does.
+/// function reads its files when called and throws input_error as load_ogb does.
 class ogb_types {
  public:
   struct type {
@@ -48,13 +48,13 @@ class ogb_types {
   const std::vector<type>& types() const { return types_; }
   const std::vector<relation>& relations() const { return relations_; }
 
-  /// The vertices of a type, with the features, labels and split that it has, and without edges.
+  /// The vertices of a type, with its features, labels and split, if any, and without edges.
   dataset vertices(const type& of) const { return reader().read_type(of.name, of.vertices); }
-  /// The edges of a relation, with numbers within their types.
+  /// The edges of a relation, with vertex numbers within their types.
   array<edge> edges(const relation& of) const {
     return reader().edges(folder_of(of), types_[of.source].vertices, types_[of.target].vertices);
   }
-  /// The features of its `count` edges; 0 x 0 where they have none.
+  /// The features of its `count` edges; 0 x 0 if they have none.
   feature_table edge_features(const relation& of, global_index count) const {
     return reader().edge_features(folder_of(of), count);
   }
@@ -66,7 +66,7 @@ class ogb_types {
 
   detail::ogb_reader reader() const { return {dir_, threads_, unpack_limit_}; }
 
-  /// The words between the commas of the lines.
+  /// The words of each line, which commas separate.
   static std::vector<std::vector<std::string>> words_of(const std::string& text) {
     std::vector<std::vector<std::string>> lines;
     std::istringstream stream(text);
@@ -80,7 +80,7 @@ class ogb_types {
     return lines;
   }
 
-  /// Throws input_error for what cannot be the name of a folder, or part of one.
+  /// Throws input_error for a word that cannot be the name of a folder, or part of one.
   static void require_name(const std::string& word, const std::string& file, std::size_t row) {
     if (word.empty() || word.starts_with('.') || word.find('/') != word.npos)
       detail::fail(file, "row " + std::to_string(row) + " has " + detail::quoted(word) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Part numbers of vertices, one for each rank that is to hold them: from chance or from a file, and how good
-/// they are. Partitioners are in partition/, see partition/metis.hpp.
+/// Part numbers of vertices, one part for each rank: random ones, those in a file, and their quality.
+/// Partitioners are in partition/, see partition/metis.hpp.
 
 #include <algorithm>
 #include <charconv>
@@ -29,7 +29,7 @@
 
 namespace partita::io {
 
-/// Who has an edge to whom, in CSR: the in-neighbours of vertex v are the sources from offsets[v] on.
+/// In-neighbours in CSR: those of vertex v are the sources from offsets[v] on.
 struct neighbour_lists {
   std::vector<global_index> offsets = {0};  ///< [n + 1]
   std::vector<global_index> sources;        ///< one per edge
@@ -47,18 +47,18 @@ inline neighbour_lists in_neighbours(global_index vertices, std::span<const edge
   return lists;
 }
 
-/// How many edges and neighbours parts of vertices keep together.
+/// The share of edges and neighbours that parts of vertices keep together.
 struct partition_quality {
-  double edge_cut = 0;  ///< the fraction of edges between different parts; 0 where there are no edges
-  /// The mean, over the vertices with in-edges, of the fraction of a vertex's in-edges that come from its own
-  /// part; 1 where there are no edges. Of uniformly sampled neighbours of a vertex, so many are where the
-  /// vertex is.
+  double edge_cut = 0;  ///< the fraction of edges between different parts; 0 if there are no edges
+  /// The mean, over the vertices with in-edges, of the fraction of a vertex's in-edges that come from its
+  /// own part; 1 if there are no edges. It is the expected share of uniformly sampled neighbours that are in
+  /// the vertex's own part.
   double locality = 1;
 };
 
 namespace detail {
 
-/// counts (n, 2) += in-edges of each vertex, and those of them from its own part.
+/// counts (n, 2) += the in-edges of each vertex, and its in-edges from its own part.
 inline void add_in_edges(std::span<const edge> edges, std::span<const int> parts,
                          std::vector<global_index>& counts) {
   for (const edge& e : edges) {
@@ -70,14 +70,14 @@ inline void add_in_edges(std::span<const edge> edges, std::span<const int> parts
 
 }  // namespace detail
 
-/// The quality of `parts` (n), the same on all ranks. `edges` are this rank's share of the graph's, between
-/// vertices 0 to n - 1; `forget` is called after each piece of them, to give back their memory. Collective
-/// over `world`. What travels: an all-reduce of 2 n elements.
+/// The quality of `parts` (n), the same on all ranks. `edges` are this rank's share of the graph's edges,
+/// between vertices 0 to n - 1; `forget` is called after each piece of them, to release their memory.
+/// Collective over `world`. What travels: an all-reduce of 2 n elements.
 inline partition_quality quality_of(std::span<const edge> edges, std::span<const int> parts,
                                     const communicator& world = self::world(),
                                     const std::function<void()>& forget = {}) {
   constexpr std::size_t piece = std::size_t{1} << 21;
-  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part
+  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and in-edges from the own part
   for (std::size_t begin = 0; begin < edges.size(); begin += std::min(piece, edges.size() - begin)) {
     detail::add_in_edges(edges.subspan(begin, std::min(piece, edges.size() - begin)), parts, in);
     if (forget) forget();
@@ -97,8 +97,8 @@ inline partition_quality quality_of(std::span<const edge> edges, std::span<const
           fractions / static_cast<double>(targets)};
 }
 
-/// The parts of n vertices in their present order, part_count blocks: of the first n mod part_count, each is
-/// one vertex larger than the others. Local. Throws shape_error unless there is a part.
+/// The parts of n vertices in their present order, in part_count blocks; each of the first n mod part_count
+/// is one vertex larger than the others. Local. Throws shape_error unless there is a part.
 inline std::vector<int> even_parts(global_index vertices, int part_count) {
   if (part_count < 1)
     base::throw_error<shape_error>({"vertices cannot be divided into ", part_count, " parts"});
@@ -111,8 +111,8 @@ inline std::vector<int> even_parts(global_index vertices, int part_count) {
   return parts;
 }
 
-/// even_parts dealt to the vertices by chance, a function of the seed. Local. Throws shape_error unless there
-/// is a part.
+/// even_parts assigned to the vertices at random, as a function of the seed. Local. Throws shape_error
+/// unless there is a part.
 inline std::vector<int> random_parts(global_index vertices, int part_count, std::uint64_t seed) {
   std::vector<int> parts = even_parts(vertices, part_count);
   base::shuffle(parts, random_key{seed, 0, 0}.word());
@@ -121,7 +121,7 @@ inline std::vector<int> random_parts(global_index vertices, int part_count, std:
 
 namespace detail {
 
-/// A part that was read from `where`.
+/// A part number that was read from `where`.
 template <class Number>
 int part_at(const std::string& where, Number part, int part_count) {
   if (part < 0 || part >= part_count)
@@ -168,10 +168,10 @@ inline std::vector<int> parts_in_text(const std::string& name, int part_count) {
 
 }  // namespace detail
 
-/// The part of each of n vertices from the file `path`: an int32, int64 or uint64 vector (n) if its name ends
-/// in .npy, otherwise text with one number a line, as METIS's programs write it. Local. Throws input_error
-/// that names the file, and the row or the line if one is to blame, when the file is missing or malformed,
-/// when it has more or fewer than n numbers, and when one is not in [0, part_count).
+/// The part of each of n vertices from the file `path`: an int32, int64 or uint64 vector (n) if its name
+/// ends in .npy, otherwise text with one number per line, as METIS's programs write it. Local. Throws
+/// input_error naming the file, and the row or the line if one is at fault, if the file is missing or
+/// malformed, if it has more or fewer than n numbers, or if a number is not in [0, part_count).
 inline std::vector<int> read_parts(const std::filesystem::path& path, global_index vertices, int part_count) {
   const std::string name = detail::name_of_file(path);
   std::vector<int> parts;

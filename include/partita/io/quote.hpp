@@ -32,7 +32,7 @@ inline std::string quoted(std::string_view text) { return '"' + printable(text) 
   throw input_error(std::string(name) + ": " + what);
 }
 
-/// The path as text. Throws input_error when it is not an existing regular file.
+/// The path as text. Throws input_error unless it is an existing regular file.
 inline std::string name_of_file(const std::filesystem::path& path) {
   std::error_code status;
   if (!std::filesystem::exists(path, status)) fail(path.string(), "no such file");

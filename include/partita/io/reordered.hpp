@@ -14,10 +14,10 @@
 
 namespace partita::io {
 
-/// A dataset in another order of its vertices.
+/// A dataset with its vertices in another order.
 struct reordered_dataset {
   dataset data;
-  std::vector<global_index> sizes;       ///< vertices of each part, as blocking::given takes them
+  std::vector<global_index> sizes;       ///< vertices of each part, for blocking::given
   std::vector<global_index> old_number;  ///< [n], of each new vertex
 };
 
@@ -36,8 +36,8 @@ array<T> rows_of(const array<T>& values, std::span<const global_index> rows, glo
 
 }  // namespace detail
 
-/// The dataset with its vertices sorted by (part, old number), edges in their order with new ends. Part p
-/// is vertices sizes[0] + ... + sizes[p - 1] and the sizes[p] - 1 after it; a part may be empty.
+/// The dataset with its vertices sorted by (part, old number); edges keep their order and get new ends. Part
+/// p has vertex sizes[0] + ... + sizes[p - 1] and the sizes[p] - 1 after it; a part may be empty.
 ///
 /// `parts` (n), each in [0, part_count). A dataset without features stays without; types of vertices, whose
 /// rows are no longer together, are left out. Local. Throws shape_error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads and writes safetensors files, named arrays behind a header in JSON. Needs nlohmann-json and POSIX.
+/// Reads and writes safetensors files: named arrays after a header in JSON. Needs nlohmann-json and POSIX.
 
 #include <algorithm>
 #include <concepts>
@@ -35,7 +35,7 @@ constexpr std::string_view safetensors_dtype = std::same_as<T, float>          ?
                                                : std::same_as<T, std::int64_t> ? "I64"
                                                                                : "";
 
-/// `text` as JSON; `what` says what it is in the message if it is not UTF-8.
+/// `text` as JSON; if it is not UTF-8, the message calls it `what`.
 inline std::string json_text(std::string_view file, const char* what, const std::string& text) {
   try {
     return nlohmann::json(text).dump();
@@ -44,7 +44,7 @@ inline std::string json_text(std::string_view file, const char* what, const std:
   }
 }
 
-/// The length of the header, and the header; tensors follow in the order of `tensors`.
+/// The length of the header, and the header; the tensors follow it in the order of `tensors`.
 inline std::string safetensors_head(std::string_view file, const std::vector<const named_tensor*>& tensors,
                                     const tensor_metadata& metadata) {
   std::string text;
@@ -90,11 +90,11 @@ std::vector<To> values_of(std::span<const std::byte> bytes) {
 
 }  // namespace detail
 
-/// Types that tensors can be written from and read as.
+/// Types from which tensors can be written and as which they can be read.
 template <class T>
 concept safetensors_value = !detail::safetensors_dtype<T>.empty();
 
-/// The tensor `name` with these values (C order, a contiguous range), which it refers to. Local.
+/// The tensor `name` with these values (C order, a contiguous range), to which it refers. Local.
 template <std::ranges::contiguous_range Values>
 requires std::ranges::borrowed_range<Values> && safetensors_value<std::ranges::range_value_t<Values>>
     named_tensor tensor_of(std::string name, std::vector<global_index> shape, Values&& values) {
@@ -104,11 +104,11 @@ requires std::ranges::borrowed_range<Values> && safetensors_value<std::ranges::r
           std::as_bytes(all)};
 }
 
-/// Writes the tensors, and the metadata if there are any, to the safetensors file `path`, whole or not at all
-/// (write_whole_file). Those with wider values come first, so that all are aligned; otherwise they keep their
-/// order. The same arguments make the same bytes. Local: one rank calls it. Throws input_error when shape and
-/// values of a tensor disagree, when a name is there twice, is __metadata__ or is not UTF-8, and when the
-/// file cannot be written. Source: the format as https://github.com/huggingface/safetensors describes it.
+/// Writes the tensors, and the metadata if any, to the safetensors file `path`, whole or not at all
+/// (write_whole_file). Tensors with wider values come first, so that all are aligned; the rest keep their
+/// order. The same arguments give the same bytes. Local: one rank calls it. Throws input_error if a tensor's
+/// shape and values disagree, if a name occurs twice, is __metadata__ or is not UTF-8, and if the file
+/// cannot be written. Source: the format as https://github.com/huggingface/safetensors describes it.
 inline void save_safetensors(const std::filesystem::path& path, std::span<const named_tensor> tensors,
                              const tensor_metadata& metadata = {}) {
   const std::string file = path.string();
@@ -129,7 +129,7 @@ inline void save_safetensors(const std::filesystem::path& path, std::span<const 
   write_whole_file(path, parts);
 }
 
-/// A safetensors file in memory. It can be moved, and its tensors stay where they are.
+/// A safetensors file in memory. Moving it leaves its tensors where they are.
 class safetensors_file {
  public:
   /// Reads the bytes of a file, which `name` denotes in messages. Throws input_error as load_safetensors
@@ -174,15 +174,15 @@ class safetensors_file {
     return std::ranges::find(tensors_, tensor, &named_tensor::name) != tensors_.end();
   }
 
-  /// Throws input_error when there is no such tensor.
+  /// Throws input_error if there is no such tensor.
   const named_tensor& at(std::string_view tensor) const {
     const auto found = std::ranges::find(tensors_, tensor, &named_tensor::name);
     if (found == tensors_.end()) detail::fail(name_, "has no tensor " + detail::quoted(tensor));
     return *found;
   }
 
-  /// The values of a tensor in C order; F32 and F64 are read as float and double, rounded where T is the
-  /// narrower one, and I64 as int64. Throws input_error when there is no such tensor or it has another type.
+  /// The values of a tensor in C order; F32 and F64 are read as float and double, rounded if T is narrower,
+  /// and I64 as int64. Throws input_error if there is no such tensor or it has another type.
   template <safetensors_value T>
   std::vector<T> values(std::string_view tensor) const {
     const named_tensor& found = at(tensor);
@@ -203,12 +203,12 @@ class safetensors_file {
   tensor_metadata metadata_;
 };
 
-/// The safetensors file `path`. Local. Throws input_error, which names the file and, if one is to blame, the
-/// tensor, when the file is missing or no such file: its header is truncated, is not JSON, has a key twice,
-/// or a tensor without dtype, shape or data_offsets; a shape is negative, too large, or
-/// does not fit the bytes; tensors overlap, leave gaps, reach beyond the file or do not fill it. Tensors
-/// of a type that is unknown are there, but have no values. Nothing
-/// larger than the file is allocated for what its header claims.
+/// The safetensors file `path`. Local. Throws input_error naming the file and, if one is at fault, the
+/// tensor, if the file is missing or invalid: its header is truncated, is not JSON, repeats a key, or
+/// has a tensor without dtype, shape or data_offsets; a shape is negative, too large, or does not fit
+/// the bytes; tensors overlap, leave gaps, reach beyond the file or do not fill it. Tensors of an
+/// unknown type are listed without values. Whatever the header claims, nothing larger than the file is
+/// allocated.
 inline safetensors_file load_safetensors(const std::filesystem::path& path) {
   const std::string name = detail::name_of_file(path);
   std::error_code status;

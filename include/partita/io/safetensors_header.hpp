@@ -23,7 +23,7 @@
 
 namespace partita::io {
 
-/// A tensor in a safetensors file, or one that is to be written to it.
+/// A tensor in a safetensors file, or a tensor to be written to one.
 struct named_tensor {
   std::string name;
   std::string dtype;                 ///< as the format spells it: "F32", "F64", "I64", ...
@@ -31,14 +31,14 @@ struct named_tensor {
   std::span<const std::byte> bytes;  ///< the values in C order, little-endian, at any address; not owned
 };
 
-/// Text for whoever reads the file, by keys.
+/// Text for readers of the file, by key.
 using tensor_metadata = std::map<std::string, std::string>;
 
 namespace detail {
 
 inline constexpr std::string_view metadata_key = "__metadata__";
 
-/// Bytes of a value of this type; 0 if there is no such type.
+/// Bytes per value of this type; 0 if there is no such type.
 inline std::size_t dtype_size(std::string_view dtype) {
   constexpr std::array<std::string_view, 5> one{"BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"};
   if (std::ranges::find(one, dtype) != one.end()) return 1;
@@ -47,7 +47,7 @@ inline std::size_t dtype_size(std::string_view dtype) {
   return dtype == "I64" || dtype == "U64" || dtype == "F64" || dtype == "C64" ? 8 : 0;
 }
 
-/// Refuses, for the file `file`, a tensor of an unknown type and one with more or fewer bytes than its shape.
+/// Rejects, for the file `file`, a tensor of an unknown type or one whose bytes do not match its shape.
 inline void check_tensor(std::string_view file, const named_tensor& tensor, std::size_t bytes) {
   const std::string which = "tensor " + detail::quoted(tensor.name);
   std::size_t expected = dtype_size(tensor.dtype);
@@ -65,9 +65,9 @@ inline void check_tensor(std::string_view file, const named_tensor& tensor, std:
                    " of " + which + ", found " + std::to_string(bytes));
 }
 
-/// Reads a header from the events of a JSON parser, and refuses at once what no header has; a document in
-/// memory would drop keys that are there twice, and may take many times the memory of its text. The functions
-/// are those of nlohmann::json_sax.
+/// Reads a header from the events of a JSON parser, and rejects at once what no header has. A document in
+/// memory would drop repeated keys, and may take many times the memory of its text. The functions are those
+/// of nlohmann::json_sax.
 class safetensors_header_reader {
  public:
   explicit safetensors_header_reader(std::string_view file) : file_(file) {}
@@ -210,8 +210,8 @@ class safetensors_header_reader {
   std::set<std::string> names_, fields_;  ///< of the header, and of the tensor that is being read
 };
 
-/// Gives each tensor its part of `data`, in the order of the parts, which must follow each other. Those of a
-/// type that is not known may have any number of bytes.
+/// Gives each tensor its part of `data`, in the order of the parts, which must be contiguous. Parts of an
+/// unknown type may have any number of bytes.
 inline std::vector<named_tensor> placed_tensors(std::string_view file,
                                                 std::vector<safetensors_header_reader::entry> entries,
                                                 std::span<const std::byte> data) {

@@ -14,15 +14,15 @@
 
 namespace partita::io::detail {
 
-/// Appends a number, with the fewest digits that give the same one again.
+/// Appends a number, with the fewest digits that give the same number again.
 template <class T>
 void append_number(std::string& text, T number) {
   std::array<char, 32> digits;
   text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
 }
 
-/// Calls take(std::string_view) for pieces of `text` and then of the lines 0 to count - 1, in their order:
-/// append(text, k) adds line k to what is to be taken next.
+/// Calls take(std::string_view) for pieces of `text` and then of the lines 0 to count - 1, in their order.
+/// append(text, k) adds line k to the next piece.
 template <class Append, class Take>
 void for_pieces(std::string text, std::size_t count, const Append& append, const Take& take) {
   for (std::size_t k = 0; k < count; ++k) {

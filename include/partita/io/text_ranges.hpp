@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Text that several threads parse at once: byte ranges that begin and end with lines, read in blocks.
+/// Text that several threads parse at once: byte ranges of whole lines, read in blocks.
 
 #include <algorithm>
 #include <cerrno>
@@ -28,7 +28,7 @@ namespace partita::io {
 /// The bytes of a file, or of memory, which any number of threads may read at any position.
 class text_source {
  public:
-  /// The file `path`, open as long as this lives. Throws input_error, with the reason, when it cannot be
+  /// The file `path`, open while this object lives. Throws input_error, with the reason, if it cannot be
   /// opened or is not a regular file.
   explicit text_source(const std::filesystem::path& path)
       : name_(detail::name_of_file(path)),
@@ -38,7 +38,7 @@ class text_source {
       detail::fail(name_, "cannot be opened: " + std::generic_category().message(errno));
     size_ = static_cast<std::size_t>(status.st_size);
   }
-  /// Text in memory, which must outlive this. `name` denotes it in messages.
+  /// Text in memory, which must outlive this object. `name` denotes it in messages.
   text_source(std::string_view text, std::string name)
       : name_(std::move(name)), memory_(text), size_(text.size()) {}
 
@@ -46,8 +46,8 @@ class text_source {
   /// In bytes.
   std::size_t size() const { return size_; }
 
-  /// Copies `count` bytes, the first of them at `position`, to `to`. Throws input_error when the file cannot
-  /// be read or has become shorter.
+  /// Copies `count` bytes, beginning at `position`, to `to`. Throws input_error if the file cannot be read
+  /// or has become shorter.
   void read(std::size_t position, char* to, std::size_t count) const {
     if (file_.number() < 0) {
       std::copy_n(memory_.data() + position, count, to);
@@ -81,12 +81,12 @@ struct malformed_line : std::exception {
 
 /// Consecutive whole lines of a text.
 struct text_block {
-  std::string_view lines;  ///< each ends with '\n', which is added where the text ends without
+  std::string_view lines;  ///< each ends with '\n', which is added if the text ends without it
   std::size_t position;    ///< of the first byte in the text
   interval range;          ///< of the bytes to which the block belongs
 };
 
-/// How many lines the block's range has if the others are like those of the block.
+/// The number of lines in the block's range if the others are like those of the block.
 inline std::size_t expected_lines(const text_block& block) {
   const auto lines = std::count(block.lines.begin(), block.lines.end(), '\n');
   return 1 + static_cast<std::size_t>(1.02 * static_cast<double>(lines) *
@@ -128,14 +128,14 @@ void for_blocks(const text_source& text, interval range, const F& f,
 
 namespace detail {
 
-/// Where a text begins: after the byte order mark that some editors put before it.
+/// Where a text begins: after a byte order mark, which some editors put before it.
 inline std::size_t after_byte_order_mark(const text_source& text) {
   char mark[3]{};
   text.read(0, mark, std::min<std::size_t>(text.size(), 3));
   return std::string_view(mark, 3) == "\xef\xbb\xbf" ? 3 : 0;
 }
 
-/// Throws input_error where the text is what gzip has made.
+/// Throws input_error if the text is gzip-compressed.
 inline void refuse_gzip(const text_source& text) {
   char magic[2]{};
   text.read(0, magic, std::min<std::size_t>(text.size(), 2));
@@ -144,8 +144,8 @@ inline void refuse_gzip(const text_source& text) {
 
 }  // namespace detail
 
-/// Cuts the bytes from `begin`, the start of a line, to the end into `parts` ranges of nearly equal size that
-/// begin and end with lines; some are empty where lines are long. Throws input_error as text_source::read.
+/// Cuts the bytes from `begin`, the start of a line, to the end into `parts` ranges of whole lines, of
+/// nearly equal size; some are empty if lines are long. Throws input_error as text_source::read does.
 inline std::vector<interval> line_ranges(const text_source& text, std::size_t begin, int parts) {
   const interval all{static_cast<global_index>(begin), static_cast<global_index>(text.size())};
   const auto start_of_line = [&](global_index from) {  // the first one that is not before `from`
@@ -171,7 +171,7 @@ inline std::vector<interval> line_ranges(const text_source& text, std::size_t be
 }
 
 /// Throws input_error with the name of the text, the number of the line and the reason. Reads the text up to
-/// the line, which is counted only now.
+/// the line, since lines are not counted before.
 [[noreturn]] inline void fail_at(const text_source& text, const malformed_line& malformed) {
   std::ptrdiff_t line = 1;
   for_blocks(text, {0, static_cast<global_index>(malformed.position)}, [&](const text_block& block) {
@@ -186,15 +186,15 @@ inline std::vector<interval> line_ranges(const text_source& text, std::size_t be
 template <class Part>
 struct parsed_range {
   interval range;                         ///< of bytes
-  Part part{};                            ///< of the lines before the one that is malformed
-  std::optional<malformed_line> stopped;  ///< empty if none is
+  Part part{};                            ///< of the lines before a malformed one
+  std::optional<malformed_line> stopped;  ///< empty if no line is
 };
 
-/// Cuts the text from `begin`, the start of a line, into `threads` ranges of lines and parses each on its own
-/// thread: parse(part, text_block), for the blocks of a range in turn, adds to the range's Part, returns
-/// whether to go on, and throws malformed_line, which ends the range. Returns the ranges in the order of the
-/// text, so that the caller finds the first malformed line whatever the number of threads. Throws
-/// input_error when the text cannot be read, and what else `parse` throws.
+/// Cuts the text from `begin`, the start of a line, into `threads` ranges of lines and parses each on its
+/// own thread: parse(part, text_block) is called for the blocks of a range in turn, adds to the range's
+/// Part, returns whether to go on, and throws malformed_line, which ends the range. Returns the ranges in
+/// the order of the text, so that the caller finds the first malformed line for any number of threads.
+/// Throws input_error if the text cannot be read, and what else `parse` throws.
 template <class Part, class F>
 std::vector<parsed_range<Part>> parse_ranges(const text_source& text, std::size_t begin, int threads,
                                              const F& parse, std::size_t block_bytes = text_block_bytes) {

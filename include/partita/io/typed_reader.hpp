@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads a directory of vertices of several types as one graph, whose rows are those of one type after the
-/// other. Needs libzip and POSIX.
+/// Reads a directory of vertices of several types as one graph, in which the rows of each type follow those
+/// of the type before. Needs libzip and POSIX.
 
 #include <algorithm>
 #include <concepts>
@@ -31,7 +31,7 @@ inline bool has_vertex_types(const std::filesystem::path& dir) {
   return std::filesystem::is_directory(dir / "vertices", status);
 }
 
-/// The names of what is in a folder, in ascending order: folders, or files that end in .npy.
+/// The names in a folder, in ascending order: of folders, or of files that end in .npy.
 inline std::vector<std::string> names_in(const std::filesystem::path& dir, bool folders) {
   std::vector<std::string> names;
   std::error_code status;
@@ -66,7 +66,7 @@ inline relation_ends ends_of(const std::string& name, std::span<const vertex_typ
                  all + (found.empty() ? ", which are the folders in vertices" : ""));
 }
 
-/// Features of all types (n x f): each in its columns, or the identity.
+/// Features of all types (n x f): each type in its own columns, as the identity if it has none.
 template <class T>
 feature_table block_diagonal(std::span<const feature_table> tables, std::span<const vertex_type> types,
                              std::size_t entries) {
@@ -88,7 +88,7 @@ feature_table block_diagonal(std::span<const feature_table> tables, std::span<co
   }
   return feature_table(std::move(all));
 }
-/// In double where one of them is.
+/// In double if one of the tables is.
 inline feature_table block_diagonal(std::span<const feature_table> tables,
                                     std::span<const vertex_type> types) {
   std::size_t entries = 0;
@@ -105,11 +105,11 @@ inline feature_table block_diagonal(std::span<const feature_table> tables,
                    : block_diagonal<float>(tables, types, entries);
 }
 
-/// Weights and features of the edges of all relations, one relation after the other. Those of edges in
-/// NAME.npy are in NAME.weight.npy and NAME.features.npy.
+/// Weights and features of the edges of all relations, one relation after the other. For the edges in
+/// NAME.npy they are in NAME.weight.npy and NAME.features.npy.
 class relation_columns {
  public:
-  /// Of `files` in the folder, those of edges. Throws input_error for a column without them.
+  /// The names among `files` that hold edges. Throws input_error for a column without its edges.
   static std::vector<std::string> files_of_edges(const std::filesystem::path& dir,
                                                  const std::vector<std::string>& files) {
     std::vector<std::string> edges;
@@ -124,7 +124,7 @@ class relation_columns {
     return edges;
   }
 
-  /// Those of the `count` edges in the file `edges`. Returns what else was read.
+  /// Reads the columns of the `count` edges in the file `edges`. Returns the other files that were read.
   std::vector<std::filesystem::path> add(const std::filesystem::path& edges, global_index count) {
     const std::string rows = edges.filename().string();
     const std::filesystem::path stem = edges.parent_path() / edges.stem();
@@ -144,7 +144,7 @@ class relation_columns {
     return read;
   }
 
-  /// Gives them to `data`, all of whose edges have come.
+  /// Moves the columns to `data`, after all of its edges have been added.
   void give_to(dataset& data) {
     if (!weights_.empty()) weights_.resize(static_cast<std::size_t>(edges_), 1);
     data.edge_weights = std::move(weights_);
@@ -153,7 +153,7 @@ class relation_columns {
 
  private:
   struct features_from {
-    global_index first;  ///< edge
+    global_index first;  ///< number of its first edge
     feature_table table;
   };
 
@@ -181,10 +181,10 @@ class relation_columns {
   }
 
   global_index edges_ = 0;
-  std::vector<double> weights_;  ///< of the first edges; the others have 1
+  std::vector<double> weights_;  ///< of the first edges; the others have weight 1
   std::vector<features_from> features_;
-  std::string first_file_;  ///< of features
-  bool is_double_ = false;  ///< features
+  std::string first_file_;  ///< the first one with features
+  bool is_double_ = false;  ///< whether features are double
 };
 
 /// Reads and validates the files of a directory with vertices/ and edges/.
@@ -233,7 +233,7 @@ class typed_reader {
     data_.vertices += count;
   }
 
-  /// The features of a type, or none; its labels and split, if it has them, are put among those of all.
+  /// The features of a type, or none; its labels and split, if any, are stored among those of all types.
   feature_table read_vertices(const vertex_type& type) {
     const std::filesystem::path dir = folder(type.name);
     const std::string counted = counted_in(dir);
@@ -252,7 +252,7 @@ class typed_reader {
     return std::move(mine.vertex_features);
   }
 
-  /// Other vertices have none: -1, zeros or NaN, and the split 0.
+  /// Vertices of other types get none: -1, zeros or NaN, and the split 0.
   void take_labels(const dataset& mine, const vertex_type& type) {
     if (!labelled_.empty())
       fail((folder(type.name) / "labels.npy").string(),
@@ -321,14 +321,14 @@ class typed_reader {
     for (const auto& entry : std::filesystem::directory_iterator(path, status)) all += bytes_in(entry.path());
     return all;
   }
-  /// What is in this file, or in the files of this folder, has been read.
+  /// Reports that this file, or the files of this folder, have been read.
   void tell(const std::filesystem::path& path) {
     if (!how_.observe) return;
     done_ += bytes_in(path);
     how_.observe(done_, std::max(done_, bytes_in(how_.dir / "vertices") + bytes_in(how_.dir / "edges")));
   }
 
-  /// Whose rows are which, and which relation has which number.
+  /// Notes which rows belong to which type, and the number of each relation.
   void add_note() {
     std::string rows, relations;
     for (const vertex_type& type : data_.vertex_types)
@@ -341,7 +341,7 @@ class typed_reader {
 
   folder_reading how_;
   global_index done_ = 0;               ///< bytes
-  std::string labelled_;                ///< the type that has labels
+  std::string labelled_;                ///< the type with labels
   std::vector<std::string> relations_;  ///< files
   relation_columns columns_;
   dataset data_;

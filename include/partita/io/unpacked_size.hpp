@@ -12,8 +12,8 @@
 
 namespace partita::io {
 
-/// Bytes of memory that are free on this machine, no more than the process may have (ulimit -v); the largest
-/// number where the system does not say.
+/// Free memory of this machine in bytes, at most what the process may have (ulimit -v); the largest number
+/// if the system does not report it.
 inline std::size_t available_memory() {
   std::size_t most = std::numeric_limits<std::size_t>::max();
   std::ifstream file("/proc/meminfo");
@@ -26,9 +26,9 @@ inline std::size_t available_memory() {
   return most;
 }
 
-/// How much may be unpacked of `packed` bytes: `unpack_limit`; otherwise a quarter of the memory that is
-/// free, as the bytes are copied while they grow, and no more than deflate can pack into so many, 1032 times
-/// as much and what is rounded.
+/// How much may be unpacked from `packed` bytes: `unpack_limit`; otherwise a quarter of the free memory, as
+/// the bytes are copied while they grow, and at most what deflate can pack into that many bytes, 1032 times
+/// as much plus rounding.
 inline std::size_t most_unpacked(std::size_t packed, std::optional<std::size_t> unpack_limit = {}) {
   if (unpack_limit) return *unpack_limit;
   const std::size_t most = std::size_t{1} << 48;
@@ -37,7 +37,7 @@ inline std::size_t most_unpacked(std::size_t packed, std::optional<std::size_t> 
 
 namespace detail {
 
-/// What an error about the limit ends with.
+/// The end of an error message about the limit.
 inline std::string limit_text(std::size_t most) {
   return std::to_string(most) +
          " bytes, the limit of what is unpacked, which unpack_limit or --unpack-limit SIZE sets; by default "

@@ -37,12 +37,12 @@ inline void write_all(int file, std::span<const std::byte> bytes, std::string_vi
   }
 }
 
-/// Waits until what was written is on the disk. EINVAL: this file system has no such call.
+/// Waits until the written bytes are on the disk. EINVAL: this file system has no such call.
 inline bool synchronised(int file) {
   return uninterrupted([&] { return ::fsync(file); }) == 0 || errno == EINVAL;
 }
 
-/// A new file, removed at the end unless it has been given its name.
+/// A new file, removed by the destructor unless `become` has named it.
 class unfinished_file {
  public:
   unfinished_file(const std::filesystem::path& folder, mode_t mode, std::string_view name)
@@ -53,7 +53,7 @@ class unfinished_file {
 
   void write(std::span<const std::byte> bytes) { write_all(file_.number(), bytes, name_); }
 
-  /// The bytes are on the disk before the name says that they are.
+  /// The bytes are on the disk before the file has its name.
   void become(const std::filesystem::path& target) {
     if (!synchronised(file_.number()) || !file_.close() || ::rename(path_.c_str(), target.c_str()) != 0)
       fail_to_write(name_, errno);
@@ -77,22 +77,22 @@ class unfinished_file {
   descriptor file_;
 };
 
-/// The path that a chain of symbolic links names, there or not; no chain is longer than the system's.
+/// The path at the end of a chain of symbolic links, existing or not; the system limits its length.
 inline std::filesystem::path behind_links(std::filesystem::path path, std::string_view name) {
   std::error_code status;
   for (int links = 0; std::filesystem::is_symlink(path, status); ++links) {
     if (links == 40) fail_to_write(name, ELOOP);
     const std::filesystem::path next = std::filesystem::read_symlink(path, status);
     if (status) fail_to_write(name, status.value());
-    path = path.parent_path() / next;  // which is next, if that is absolute
+    path = path.parent_path() / next;  // this is `next`, if that is absolute
   }
   return path;
 }
 
 }  // namespace detail
 
-/// Throws input_error unless write_whole_file could begin to write this file: it is a regular file that may
-/// be written, or none, and its folder takes a new one. Leaves nothing there. Local.
+/// Throws input_error unless write_whole_file could begin to write this file: the path is a writable regular
+/// file or nothing, and its folder accepts a new file. Leaves nothing there. Local.
 inline void require_writable_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   const std::filesystem::path target = detail::behind_links(path, name);
@@ -105,14 +105,14 @@ inline void require_writable_file(const std::filesystem::path& path) {
   detail::unfinished_file(target.has_parent_path() ? target.parent_path() : ".", 0666, name);
 }
 
-/// Writes what `produce` gives, produce(write) with write(std::span<const std::byte>) for one piece after the
-/// other, to the file `path`. Whoever opens that path, also after the writer was killed or the power was
-/// lost, finds what was there before or the whole new file: the bytes go to a file of another name in the
-/// same folder, fsync, rename, fsync of the folder. A symbolic link stays one, and what it names is replaced
-/// or made.
-/// Local: one rank calls it. Throws input_error with the path and the system's reason when the file cannot be
-/// written, and what produce throws, and leaves the old one and no other; only if the last step fails is the
-/// new one in its place, and the message says so.
+/// Writes the bytes that `produce` generates to the file `path`: produce(write) calls write(std::span<const
+/// std::byte>) for one piece after the other. Whoever opens that path, even after the writer was killed or
+/// the power was lost, finds either the old content or the whole new file: the bytes go to a file of another
+/// name in the same folder, then fsync, rename, fsync of the folder. A symbolic link stays one, and its
+/// target is replaced or created.
+/// Local: one rank calls it. Throws input_error with the path and the system's reason if the file cannot be
+/// written, and what produce throws; the old file then stays, and no other. If only the last step fails, the
+/// new file is in its place, and the message says so.
 template <class Produce>
 requires(!std::convertible_to<Produce, std::span<const std::span<const std::byte>>>) void write_whole_file(
     const std::filesystem::path& path, const Produce& produce) {
@@ -121,7 +121,7 @@ requires(!std::convertible_to<Produce, std::span<const std::span<const std::byte
   const std::filesystem::path target = detail::behind_links(path, name);
   const std::filesystem::file_status present = std::filesystem::status(target, status);
   const bool replaces = std::filesystem::exists(present);
-  // A device must not give way to a file.
+  // A device must not be replaced by a file.
   if (replaces && !std::filesystem::is_regular_file(present)) detail::fail(name, "is not a regular file");
   const mode_t mode = replaces ? static_cast<mode_t>(present.permissions()) & 0777 : 0666;
 
@@ -145,9 +145,9 @@ inline void write_whole_file(const std::filesystem::path& path,
   });
 }
 
-/// Removes from a folder what writers left behind that were killed; returns how many files that were. Local:
-/// one process calls it, while nobody writes there. Throws input_error when the folder cannot be read or a
-/// file cannot be removed.
+/// Removes from a folder the files left behind by writers that were killed; returns how many there were.
+/// Local: one process calls it, while nobody writes there. Throws input_error if the folder cannot be read
+/// or a file cannot be removed.
 inline int remove_unfinished_files(const std::filesystem::path& folder) {
   std::error_code status;
   int removed = 0;

@@ -36,7 +36,7 @@ struct attention_form {
   coefficient_gradient gradient = coefficient_gradient::edges;  ///< rows or edges
 };
 
-/// The form that is asked for, or the one by least_work. Collective over the mesh.
+/// The form that is requested, or the one chosen by least_work. Collective over the mesh.
 template <class T, class Device>
 attention_form choose_attention_form(const sparse<T, dynamic_layout, Device>& a,
                                      const transfer::in_edges<T, Device>& rows, const attention_shape& shape,
@@ -58,7 +58,7 @@ attention_form choose_attention_form(const sparse<T, dynamic_layout, Device>& a,
   return {only_owners || form == 1, gradient};
 }
 
-/// The way of an attention on a device.
+/// The algorithm of an attention on a device.
 template <class T, class Device>
 std::unique_ptr<attention_way<T, Device>> make_attention_way(const sparse<T, dynamic_layout, Device>& a,
                                                              const attention_shape& shape,
@@ -115,7 +115,7 @@ class attention {
   coefficient_gradient form() const { return way_->form(); }
   /// What this rank receives in one forward and one backward, in closed form.
   traffic predicted() const { return way_->predicted(); }
-  /// In one forward.
+  /// What this rank receives in one forward, in closed form.
   traffic predicted_forward() const { return way_->predicted_forward(); }
   /// The coefficients that this rank computes for products in one forward and one backward.
   global_index coefficients() const { return way_->coefficients(); }

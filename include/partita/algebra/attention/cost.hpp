@@ -29,9 +29,9 @@ namespace detail {
 
 /// What a rank has to do in one forward and one backward.
 struct attention_cost {
-  global_index words_by_rows = 0;   ///< that it receives if rows give the gradient of the coefficients
-  global_index words_by_edges = 0;  ///< if edges do
-  global_index coefficients = 0;    ///< that it computes for products
+  global_index words_by_rows = 0;   ///< received if rows give the gradient of the coefficients
+  global_index words_by_edges = 0;  ///< received if edges do
+  global_index coefficients = 0;    ///< computed for products
 
   global_index words(coefficient_gradient form) const {
     return form == coefficient_gradient::rows ? words_by_rows : words_by_edges;
@@ -44,9 +44,9 @@ struct attention_choice {
   coefficient_gradient gradient = coefficient_gradient::edges;
 };
 
-/// The form on which the busiest rank has least to do, in words that it receives and coefficients that it
-/// computes; in each, rows or edges give the gradient, whichever makes the busiest rank receive less, edges
-/// for several hops. Collective over the mesh. What travels: one all-reduce of four numbers for each form.
+/// The form in which the busiest rank has least to do, counting words received and coefficients computed. In
+/// each form rows or edges give the gradient, whichever makes the busiest rank receive less; edges for
+/// several hops. Collective over the mesh. What travels: one all-reduce of four numbers for each form.
 template <class Device>
 attention_choice least_work(const mesh<Device>& m, const std::vector<attention_cost>& forms, int hops) {
   std::vector<global_index> busiest;
@@ -108,8 +108,8 @@ attention_cost cost_in_layout(const sparse<T, dynamic_layout, Device>& a,
               (shape.averaged ? shape.heads : 1)};
 }
 
-/// The cost of owners_attention. Collective over the mesh. What travels: two numbers from every rank to every
-/// other.
+/// The cost of owners_attention. Collective over the mesh. What travels: two numbers from every rank to
+/// every other rank.
 template <class T, class Device>
 attention_cost cost_of_owners(const transfer::in_edges<T, Device>& rows, const attention_shape& shape,
                               const spmm_options& options) {
@@ -121,7 +121,7 @@ attention_cost cost_of_owners(const transfer::in_edges<T, Device>& rows, const a
     const interval owned = vertices.block(vertex_rows.rows, m.shape().at(static_cast<int>(rank)));
     if (!owned.empty()) rank_of[vertices.owner(vertex_rows.rows, owned.begin)] = rank;
   }
-  // For each rank the edges from its vertices to own ones, and the own vertices to which they lead.
+  // For each rank, the edges from its vertices to own ones, and the own vertices that they reach.
   std::vector<global_index> from(2 * ranks, 0);
   const std::vector<std::size_t> offsets = rows.own_offsets();
   for (std::size_t v = 0; v + 1 < offsets.size(); ++v) {

@@ -16,13 +16,13 @@ namespace partita {
 
 namespace algebra::detail {
 
-/// What the score of an edge is made of: for in-edges `source` has rows of a table, the others own vertices;
-/// for out-edges it is the other way round.
+/// The terms of an edge's score: for in-edges, `source` has rows of a table, and the others have own
+/// vertices; for out-edges it is the other way round.
 template <class T>
 struct score_values {
   matrix_view<const T> source, target, log_sum, dots;
 
-  /// Those of a part of the in-edges or, transposed, of the out-edges.
+  /// The values of a part of the in-edges or, if transposed, of the out-edges.
   score_values of(const local::csr_slice<T>& part, bool transposed) const {
     if (transposed) return {part.rows_of(source), target, log_sum, dots};
     return {source, part.rows_of(target), part.rows_of(log_sum), part.rows_of(dots)};
@@ -60,10 +60,10 @@ namespace algebra {
 /// which rank owns which vertices; sources have sums over their out-edges, with coefficients computed a
 /// second time. On the host.
 ///
-/// Collective over the mesh: constructor and members. What travels: index lists, once. Forward: rows of
+/// Collective over the mesh: constructor and members. What travels: index lists, once. Forward: the rows of
 /// Z_(k-1) that in-edges of own vertices reference, w wide, each once per hop, and their scalars, 2 heads.
 /// Backward: the same rows again, and the rows of dZ_k that out-edges of own vertices reference, both once
-/// per hop, and three scalars per head of these. Throws error where A^T is not stored, and for masks of
+/// per hop, and three scalars per head of the latter. Throws error if A^T is not stored, and for masks of
 /// selected vertices. Source: as edge_scores.
 template <class T, class Device>
 class ordered_attention final : public attention_way<T, Device> {
@@ -133,7 +133,7 @@ class ordered_attention final : public attention_way<T, Device> {
     score_gradients(of_out, dscores);
   }
 
-  /// In one forward.
+  /// What this rank receives in one forward, in closed form.
   traffic predicted_forward() const override {
     const auto hops = static_cast<global_index>(between_.size()) + 1;
     return hops * in_.predicted(width()) + in_.predicted(2 * shape_.heads);
@@ -223,8 +223,8 @@ class ordered_attention final : public attention_way<T, Device> {
     copy(q, values_.log_sum, right(mine));
     return out_.gather(mine, out_targets_);
   }
-  /// dscores from the gradients of all coefficients: those of targets are sums over in-edges, those of
-  /// sources over out-edges, which need the targets' sums of alpha d.
+  /// dscores from the gradients of all coefficients: targets have sums over in-edges, and sources have sums
+  /// over out-edges, which need the targets' sums of alpha d.
   void score_gradients(detail::score_values<T> of_out, matrix& dscores) {
     const auto& q = mesh_.queue();
     const local_index heads = shape_.heads;
@@ -245,7 +245,7 @@ class ordered_attention final : public attention_way<T, Device> {
     sum_gradients(out_, gradients_of_heads(out_values_, out_.edges()),
                   {of_out, out_.keep(mask_), 0, slope(), mask_.probability > 0, true}, left(dscores.local()));
   }
-  /// sums = the gradients of the scores of each row, from those of the coefficients.
+  /// sums = the gradients of the scores of each row, from the gradients of the coefficients.
   void sum_gradients(const rows_type& edges, T* d, const detail::score_gradient<T>& of_all,
                      matrix_view<T> sums) {
     const auto& q = mesh_.queue();

@@ -9,8 +9,8 @@
 
 namespace partita::algebra::detail {
 
-/// The pattern of A in whole rows, those of its vertices on each rank: row_1d on a mesh of all ranks in one
-/// line, on which matrices in vertex_rows have the blocks that they have on the mesh of A.
+/// The pattern of A in whole rows, each on the rank that owns its vertex: row_1d on a mesh of all ranks in
+/// one line. Matrices in vertex_rows have the same blocks on it as on the mesh of A.
 ///
 /// Collective over the mesh. What travels: the entries of A^T, once, unless A is symmetric.
 template <class T, class Device>
@@ -29,8 +29,8 @@ sparse<T, dynamic_layout, Device> pattern_of_owners(const transfer::in_edges<T, 
                     transfer::sharing::trusted);
 }
 
-/// attention in whole rows of own vertices: each coefficient is computed by one rank, and no edge value
-/// travels, but rows of X and of dY do.
+/// attention in whole rows of own vertices: one rank computes each coefficient; rows of X and of dY are
+/// sent, but no edge values.
 template <class T, class Device>
 class owners_attention final : public attention_way<T, Device> {
  public:

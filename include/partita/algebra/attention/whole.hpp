@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Attention on one rank, on devices whose kernels compute its gradients without numbers of entries.
+/// Attention on one rank, on devices whose kernels compute its gradients without storing values of edges.
 
 #include "partita/algebra/attention/cost.hpp"
 #include "partita/algebra/edge_scores.hpp"
@@ -19,8 +19,8 @@ inline constexpr bool has_whole_attention = requires(const device_queue<Device>&
 };
 
 /// attention of one hop and heads side by side, on one rank: coefficients are computed from the scores of
-/// both ends wherever they are used. In place of E x heads numbers it keeps two of a row and column of X, and
-/// five of a row and head.
+/// both ends wherever they are used. Instead of E x heads numbers it keeps two per row and column of X, and
+/// five per row and head.
 ///
 /// y_v = sum over u of w_uv x_u, w alpha after dropout; s_v = dy_v . y_v; with leaky' the slope at s_u + t_v:
 /// dt_v = dy_v . (sum over u of w leaky' x_u) - s_v sum over u of alpha leaky',
@@ -30,7 +30,7 @@ class whole_attention final : public attention_way<T, Device> {
  public:
   using typename attention_way<T, Device>::matrix;
 
-  /// Whether it is one for these.
+  /// Whether it can compute this attention.
   static bool serves(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape) {
     return has_whole_attention<T, Device> && a.mesh().size() == 1 && shape.hops == 1 && !shape.averaged &&
            local::runs_whole(a.mesh().queue());
@@ -67,7 +67,7 @@ class whole_attention final : public attention_way<T, Device> {
           local::gathers(x.local()), local::writes(part.rows_of(y.local())));
   }
 
-  /// Once after a forward.
+  /// To be called once after a forward.
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) override {
     scores_.transpose();
     const auto rows = static_cast<local_index>(a_.shape().rows);

@@ -42,7 +42,7 @@ class thread_endpoint {
   /// Maximum number of operations of a group in flight.
   static constexpr std::uint64_t in_flight = 8;
 
-  /// `memory` is null for host memory.
+  /// `memory` is null if buffers are in host memory.
   explicit thread_endpoint(int rank, std::shared_ptr<comm::device_memory> memory = nullptr)
       : rank_(rank), memory_(std::move(memory)) {
     for (operation_events& e : events_) e = make_events();
@@ -59,7 +59,7 @@ class thread_endpoint {
   /// Events of operation `sequence`.
   operation_events& events(std::uint64_t sequence) { return events_[sequence % in_flight]; }
   const operation_events& events(std::uint64_t sequence) const { return events_[sequence % in_flight]; }
-  /// Events for a message, recycled from return_events().
+  /// Events for a message, reused from return_events().
   std::unique_ptr<operation_events> borrow_events() {
     if (spare_.empty()) return std::make_unique<operation_events>(make_events());
     std::unique_ptr<operation_events> events = std::move(spare_.back());
@@ -81,7 +81,7 @@ class thread_endpoint {
   void wait_on(const operation_events& events, operation_events::stage s) const {
     if (memory_ && events[s].recorded) memory_->wait_on(*events[s].point);
   }
-  /// As above, for every other rank in operation `sequence`.
+  /// The same for every other rank in operation `sequence`.
   void wait_on(std::span<const posted_operation> posts, std::uint64_t sequence,
                operation_events::stage s) const {
     for (const posted_operation& p : posts)
@@ -96,8 +96,8 @@ class thread_endpoint {
       std::memcpy(to, from, bytes);
   }
 
-  /// Reduces the share of `rank` in an all-reduce in place: no other rank reads that part of any buffer
-  /// before it is reduced.
+  /// Reduces the share of `rank` in an all-reduce in place: until then no other rank reads that part of any
+  /// buffer.
   void reduce_share(std::span<const posted_operation> posts, int rank) {
     const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
     const interval share = comm::share_of(op.count, rank, static_cast<int>(posts.size()));
@@ -106,8 +106,8 @@ class thread_endpoint {
     reduce(op, at(op.output, op, share.begin), share.size());
   }
 
-  /// Copies or reduces what `rank` receives in an operation other than broadcast; for all_reduce, the others'
-  /// shares.
+  /// Copies or reduces what `rank` receives in an operation other than broadcast; for all_reduce, the other
+  /// ranks' shares.
   void collect(std::span<const posted_operation> posts, int rank) {
     const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A group of thread ranks. Ranks post their buffers and peers read them in place, so a rank leaves an
-/// operation only when no peer is reading its memory: on the host when they have finished, on a device when
-/// its queue has been made to wait for them. For small host operations the last rank to arrive performs the
-/// whole operation, so that the others wake only once.
+/// operation only when no peer is reading its memory: on the host, when its peers have finished; on a
+/// device, when its queue has been made to wait for them. For small host operations the last rank to arrive
+/// performs the whole operation, so that the others wake only once.
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@ namespace partita::comm::detail {
 /// A group of ranks that are threads of one process.
 class thread_group : public rendezvous {
  public:
-  /// Operation s of the group uses slot s mod in_flight, which is recycled when every rank has left it: a
-  /// rank that starts it leaves s - in_flight first, if need be, as if it waited for that one.
+  /// Operation s of the group uses slot s mod in_flight, which is recycled when every rank has left it. A
+  /// rank that starts it leaves s - in_flight first, if it has not yet, as if it waited for that operation.
   static constexpr std::uint64_t in_flight = thread_endpoint::in_flight;
 
   thread_group(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
@@ -53,7 +53,7 @@ class thread_group : public rendezvous {
     const bool complete = ++s.arrived == size();
     try {
       if (complete && is_small(s)) do_for_all(s, *me);
-    } catch (...) {  // no peer may read what is freed as this rank leaves
+    } catch (...) {  // no peer may read memory that this rank frees
       mine = {};
       --s.arrived;
       throw;
@@ -121,7 +121,7 @@ class thread_group : public rendezvous {
     bool done_for_all = false;
     std::vector<posted_operation> posts;
     std::vector<char> left;
-    std::vector<char> barriers;  ///< that each rank has come to
+    std::vector<char> barriers;  ///< the number that each rank has reached
 
     void reset(std::uint64_t number, std::size_t ranks) {
       sequence = number;
@@ -146,7 +146,7 @@ class thread_group : public rendezvous {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
-  /// Waits for `ready`, for which ranks have to post into slot s.
+  /// Waits for `ready`, which requires ranks to post into slot s.
   void wait_for_posts(lock& held, slot& s, int me, const comm::collective& op, condition ready) {
     wait(held, me, op, ready, [&](int q) { return !s.posts[index(q)].endpoint; });
   }
@@ -243,13 +243,13 @@ class thread_group : public rendezvous {
       return;
     fail(held, base::sentence_of({"ranks disagree: ", call(mine), ", ", call(other)}));
   }
-  /// Counts that the ranks send to `rank` in an all_to_all.
+  /// The counts that ranks send to `rank` in an all_to_all.
   std::vector<global_index> sent_to(const slot& s, int rank) const {
     std::vector<global_index> counts;
     for (const posted_operation& p : s.posts) counts.push_back(p.op.input_counts[index(rank)]);
     return counts;
   }
-  /// Whether they match what `rank` expects.
+  /// Whether these counts match what `rank` expects.
   bool counts_agree(const slot& s, int rank, const comm::collective& op) const {
     for (int q = 0; q < size(); ++q)
       if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;

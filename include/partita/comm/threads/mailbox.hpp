@@ -69,7 +69,7 @@ class mailbox {
     at_.changed.notify_all();
   }
 
-  /// Waits until the abandoned message has no reader.
+  /// Waits until no peer is reading the abandoned message.
   void abandon_send(lock& held, thread_endpoint& me, std::uint64_t token) {
     message* const m = find(token);
     at_.wait_for_readers(held, m->readers);
@@ -79,7 +79,7 @@ class mailbox {
  private:
   struct message {
     std::uint64_t id;
-    std::uint64_t number;  ///< in its channel
+    std::uint64_t number;  ///< of the message in its channel
     posted_operation post;
     std::unique_ptr<operation_events> events;
     int readers = 0;

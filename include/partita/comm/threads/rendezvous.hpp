@@ -45,8 +45,8 @@ class rendezvous : public wakeable {
     std::rethrow_exception(error);
   }
 
-  /// Waits, as rank `me`, for `ready`, for which the ranks have to come that absent(rank) is true of. Throws
-  /// if the world failed, if one of those ranks has ended, or beyond the time limit.
+  /// Waits, as rank `me`, for `ready`, which needs the ranks for which absent(rank) holds. Throws if the
+  /// world failed, if one of these ranks has ended, or after the time limit.
   void wait(lock& held, int me, const comm::collective& op, condition ready, condition_of_rank absent) {
     long_wait lasting(*this, me, op);
     for (;;) {
@@ -100,7 +100,7 @@ class rendezvous : public wakeable {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// How long a wait has lasted, if the world has a time limit. After half of it, other ranks are told.
+  /// How long a wait lasts, if the world has a time limit. After half of the limit, other ranks are told.
   class long_wait {
    public:
     long_wait(rendezvous& at, int rank, const comm::collective& op)
@@ -111,7 +111,7 @@ class rendezvous : public wakeable {
       if (told_) at_.world_->set_wait(rank_, {});
     }
 
-    /// Waits for a change; false if the time is over.
+    /// Waits for a change; returns false if the time is over.
     bool pause(lock& held) {
       const auto limit = at_.world_->time_limit();
       if (!limit) {

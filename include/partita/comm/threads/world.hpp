@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// State shared by all groups of one run of thread ranks: failures, which ranks have ended, and which have
-/// waited long.
+/// been waiting for long.
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +30,7 @@ struct wakeable {
 /// Failure state of one run, shared by its ranks.
 class thread_world {
  public:
-  /// The limit is that of a wait.
+  /// `time_limit` is the longest time that a wait may take.
   thread_world(int ranks, std::optional<std::chrono::milliseconds> time_limit)
       : time_limit_(time_limit),
         ended_(static_cast<std::size_t>(ranks)),
@@ -66,7 +66,7 @@ class thread_world {
   }
   bool has_ended(int rank) const { return ended_[static_cast<std::size_t>(rank)]; }
 
-  /// What the rank has been waiting in for long, or nothing.
+  /// The operation in which the rank has been waiting for long, or nothing.
   void set_wait(int rank, const std::string& where) {
     const std::lock_guard lock(mutex_);
     waits_[static_cast<std::size_t>(rank)] = where;
@@ -82,7 +82,7 @@ class thread_world {
     left_[static_cast<std::size_t>(rank)] = 1;
     one_left_.notify_all();
   }
-  /// Ranks whose body has not ended within `time` from now.
+  /// The ranks whose body has not ended within `time` from now.
   std::vector<int> still_running(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     const auto all_left = [&] { return std::find(left_.begin(), left_.end(), 0) == left_.end(); };
@@ -105,7 +105,7 @@ class thread_world {
  private:
   using group_list = std::vector<std::weak_ptr<wakeable>>;
 
-  /// Without memory: there may be none where a rank fails.
+  /// Allocates no memory: there may be none where a rank fails.
   void wake() {
     std::shared_ptr<const group_list> groups;
     {
