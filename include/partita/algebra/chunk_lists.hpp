@@ -35,10 +35,10 @@ std::size_t chunks_in_effect(const mesh<Device>& m, int asked, std::size_t recei
 }
 
 /// The number of slices of a product without chunks: `asked`; if that is 0, 1 with far memory, else at most
-/// 8, so that on some rank each slice has 1024 rows and twice as many entries as A has rows there, since
-/// each slice traverses Y. A rank whose own tile has half of the entries wants 1, since all the rows it
-/// needs can be sent while that tile is multiplied. Throws error if `asked` is negative. With 0, collective
-/// over the mesh. What travels: one integer.
+/// 8, so that on some rank each slice has at least 1024 rows and twice as many entries as A has rows there,
+/// since each slice traverses Y. A rank whose own tile has half of the entries wants 1, since all the rows
+/// it needs can be sent while that tile is multiplied. Throws error if `asked` is negative. With 0,
+/// collective over the mesh. What travels: one integer.
 template <class Device>
 std::size_t slices_in_effect(const mesh<Device>& m, int asked, std::size_t needed, std::size_t own,
                              std::size_t entries, local_index rows) {

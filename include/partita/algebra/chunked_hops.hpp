@@ -14,14 +14,14 @@
 
 namespace partita::algebra {
 
-/// Z = f_K(... f_1(X)), f_k(Y) = a A Y + b C, with products in the layout of A's policy (all n x f): X with
-/// whole rows on each rank is brought there once, and Z back.
+/// Z = f_K(... f_1(X)), f_k(Y) = a A Y + b C, with products in the layout of A's policy (all n x f): X, with
+/// whole rows on each rank, is redistributed to that layout once, and Z back.
 ///
 /// Collective over the mesh: constructor and members. What travels: redistribution of X and of Z, and K
-/// products (none under feature_column). Where every rank has all of A and `chunks` > 1, X is cut by the rows
-/// that chunks of A are the first to need, and Z by the chunks' rows, if K > 1: that of chunk j + 1 travels
-/// while the first product of chunk j is computed, that of chunk j - 1 while the last one is. Each row is
-/// still sent once. Source: Ai et al., NeutronTP (VLDB 2025), section 4.2.
+/// products (none under feature_column). If every rank has all of A and `chunks` > 1, X is cut by the rows
+/// that chunks of A are the first to need, and Z by the chunks' rows, if K > 1: the part of X for chunk j +
+/// 1 is sent during the first product of chunk j, and that of Z for chunk j - 1 during the last product of
+/// chunk j. Each row is still sent once. Source: Ai et al., NeutronTP (VLDB 2025), section 4.2.
 template <class T, class Device>
 class chunked_hops {
  public:
@@ -42,12 +42,12 @@ class chunked_hops {
     cut_.emplace(a, features, inner, chunks);
   }
 
-  /// arrived = x, unless it arrives in the first product.
+  /// arrived = x, unless x arrives during the first product.
   void begin(const matrix& x, state& arrived) {
     if (!cut_) to_policy_(x, arrived);
   }
-  /// to = f.a A from + f.b old, product k = 0, 1, ... Where they are cut, the first one brings x to
-  /// `arrived`, which is `from`, and the last one `to` to z.
+  /// to = f.a A from + f.b old, product k = 0, 1, ... If X and Z are cut, the first product brings x to
+  /// `arrived`, which is `from`, and the last one sends `to` to z.
   void operator()(int k, const matrix& x, state& arrived, const state& from, base::linear_combination<T> f,
                   const state& old, state& to, matrix& z) {
     if (k + 1 == hops_ && leaves_in_product()) return multiply_leaving(from, f, old, to, z);
@@ -60,9 +60,9 @@ class chunked_hops {
     else if (f.a != 1)
       transform(to, to, base::scaled<T>{f.a});
   }
-  /// Whether z has left when the last product has returned: it is not cut where it is also the first one.
+  /// Whether z has been sent when the last product returns: z is not cut if that is also the first one.
   bool leaves_in_product() const { return cut_ && hops_ > 1; }
-  /// z = last, unless it has left.
+  /// z = last, unless it has already been sent.
   void end(const state& last, matrix& z) {
     if (!leaves_in_product()) from_policy_(last, z);
   }
@@ -96,7 +96,7 @@ class chunked_hops {
       cut_->product(j, std::as_const(arrived).local(), to.local());
     }
   }
-  /// to = f.a A from + f.b old, whose rows leave for z when they are computed.
+  /// to = f.a A from + f.b old; its rows are sent to z as they are computed.
   void multiply_leaving(const state& from, base::linear_combination<T> f, const state& old, state& to,
                         matrix& z) {
     const std::size_t count = cut_->product.count();

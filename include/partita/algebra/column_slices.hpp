@@ -29,8 +29,8 @@ struct dropped_columns {
 /// H (n x f): the rows that this rank needs of a matrix whose columns are partitioned over P ranks. Rank r
 /// has columns c_r of the rows of all ranks, stacked in rank order: S_r (sum of n_q x |c_r|), on a mesh of
 /// one rank. A product with a replicated weight is a sum over the ranks, H W = sum over r of S_r W(c_r, :),
-/// of which each rank gets its own rows; so H itself is never sent. Nor is its gradient: dS_r = G W(c_r,
-/// :)^T, where G, the gradients of all ranks, comes from weight_gradient_part.
+/// of which each rank gets its own rows; so H itself is never sent. Its gradient is not sent either: dS_r =
+/// G W(c_r, :)^T, where G, the gradients of all ranks, comes from weight_gradient_part.
 ///
 /// Collective over the ranks: gemm, weight_gradient_part and the constructor. Source: P3 (Gandhi, Iyer, OSDI
 /// 2021), section 3.2.

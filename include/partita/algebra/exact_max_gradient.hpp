@@ -12,10 +12,10 @@
 
 namespace partita::algebra {
 
-/// dH as table rows of gradients that are sums of double on a common grid, which their owners add up.
+/// dH: the gradients in the table's rows are summed in double on a common grid, at the owners of the rows.
 ///
-/// Collective over the mesh: constructor and call. What travels: once for float, twice for double, what a
-/// scatter_add of the halo sends, as doubles; and an all-reduce of two elements.
+/// Collective over the mesh: constructor and call. What travels: what a scatter_add of the halo sends, as
+/// doubles, once for float and twice for double; and an all-reduce of two elements.
 template <class T, class Device>
 class exact_max_gradient final : public max_gradient<T, Device> {
  public:

@@ -20,7 +20,7 @@ struct mirrored_upper {
 
 /// G = X^T X (f x f) of X (n x f), on every rank; symmetric bit for bit.
 ///
-/// Collective over the mesh. What travels: X is redistributed to full-width rows when its columns are
+/// Collective over the mesh. What travels: X is redistributed to full-width rows if its columns are
 /// partitioned; then one all-reduce of f^2 elements over the ranks that own different rows.
 template <class T, layout L, class Device>
 dense<T, replicated, Device> gram(const dense<T, L, Device>& x,

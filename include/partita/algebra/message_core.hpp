@@ -152,7 +152,7 @@ class message_core {
       of_targets = come_->stages().begin(target_gradient_.local());
       local::chunked::fill(queue(), T(0), *of_targets);
     }
-    if (to.e != nullptr && along_slices().rank() > 0)  // the others add theirs to what the first one has
+    if (to.e != nullptr && along_slices().rank() > 0)  // only the first rank's old values count
       clear(queue(), to.e->values());
     const matrix_view<T> of_parameters = parameters_.begin();
     rows_->start(x.sources);

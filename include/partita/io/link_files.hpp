@@ -46,11 +46,11 @@ inline array<edge> read_pairs(const std::filesystem::path& path, global_index ve
           ends->is_mapped() ? detail::forget_pages : nullptr};
 }
 
-/// Reads from the directory the files that exist: links_train.npy, links_valid.npy and links_test.npy ([m,
-/// 2], source and target), and links_valid_negatives.npy and links_test_negatives.npy. Negatives are [m, K],
-/// the targets of each link's own negatives, or [m', 2], pairs that all links share; two columns always mean
-/// pairs. Nothing without links_valid.npy and links_test.npy. Local. Throws input_error as read_pairs does,
-/// for negatives of another number of links, and for files whose links are missing.
+/// Reads from the directory the files that exist: links_train.npy, links_valid.npy, links_test.npy ([m, 2],
+/// source and target), links_valid_negatives.npy and links_test_negatives.npy. Negatives are [m, K], the
+/// targets of each link's own negatives, or [m', 2], pairs that all links share; two columns always mean
+/// pairs. Nothing if neither links_valid.npy nor links_test.npy exists. Local. Throws input_error as
+/// read_pairs does, for negatives of another number of links, and for files whose links are missing.
 inline std::optional<given_links> read_links(const std::filesystem::path& dir, global_index vertices) {
   const auto there = [&](const std::string& name) {
     std::error_code status;

@@ -65,8 +65,8 @@ inline std::shared_ptr<const std::byte> mapped_file(const std::filesystem::path&
 }  // namespace detail
 
 /// The array in the .npy file `path`, as read_npy reads it. A file in C order is mapped: its pages are read
-/// when their values are, and shared by all processes of a machine. The file must not change while the array
-/// exists, see changed_file. Throws input_error as read_npy does.
+/// when their values are used, and shared by all processes of a machine. The file must not change while the
+/// array exists, see changed_file. Throws input_error as read_npy does.
 template <npy_value T>
 mapped_array<T> map_npy(const std::filesystem::path& path) {
   const npy_header header = read_npy_header(path);

@@ -105,11 +105,11 @@ inline void require_writable_file(const std::filesystem::path& path) {
   detail::unfinished_file(target.has_parent_path() ? target.parent_path() : ".", 0666, name);
 }
 
-/// Writes the bytes that `produce` generates to the file `path`: produce(write) calls write(std::span<const
-/// std::byte>) for one piece after the other. Whoever opens that path, even after the writer was killed or
-/// the power was lost, finds either the old content or the whole new file: the bytes go to a file of another
-/// name in the same folder, then fsync, rename, fsync of the folder. A symbolic link stays one, and its
-/// target is replaced or created.
+/// Writes the bytes that `produce` generates to the file `path`; produce(write) calls write, a function of
+/// std::span<const std::byte>, for one piece after the other. Whoever opens that path, even after the writer
+/// was killed or the power was lost, finds either the old content or the whole new file: the bytes go to a
+/// file of another name in the same folder, then fsync, rename, fsync of the folder. A symbolic link stays
+/// one, and its target is replaced or created.
 /// Local: one rank calls it. Throws input_error with the path and the system's reason if the file cannot be
 /// written, and what produce throws; the old file then stays, and no other. If only the last step fails, the
 /// new file is in its place, and the message says so.
