@@ -171,7 +171,7 @@ if(TARGET convert AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCE
     add_library(failing_messages SHARED programs/failing_messages.cpp)
     target_compile_features(failing_messages PRIVATE cxx_std_20)
     target_link_libraries(failing_messages PRIVATE MPI::MPI_CXX)
-    partita_add_script_test(faults_of_messages LABELS mpi TIMEOUT 300 COMMAND ${sweep} --every 211 --messages $<TARGET_FILE:failing_messages>
+    partita_add_script_test(faults_of_messages LABELS mpi TIMEOUT 300 COMMAND ${sweep} --every 97 --messages $<TARGET_FILE:failing_messages>
       --case "train, MPI" --case "train, native MPI")
   endif()
 endif()

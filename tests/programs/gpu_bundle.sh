@@ -14,11 +14,12 @@ stop() {
   exit 1
 }
 
-# A bundle that is too large is made, and said to be.
-code=0
-text=$("$1/scripts/gpu-bundle" --build "$2" --out "$bundle" --most 1 2>&1) || code=$?
-[[ $code == 1 && $text == *" MB, and may have 1"* ]] || stop "a bundle that is too large is not refused:" "$text"
+# With the libraries of MPI and BLAS, which a bundle that is built for itself lacks, it is larger than others may be.
+"$1/scripts/gpu-bundle" --build "$2" --out "$bundle" --most 200
 [[ -z $(find "$bundle" ! -perm -u+w) ]] || stop "what cannot be written cannot be replaced by the next bundle"
+code=0
+text=$("$1/scripts/gpu-bundle" --build "$2" --out "$folder/large" --most 1 2>&1) || code=$?
+[[ $code == 1 && $text == *" MB, and may have 1"* ]] || stop "a bundle that is too large is not refused:" "$text"
 own=$(cd "$bundle/lib" && ls | paste -sd '|')
 needed=$(readelf -d "$bundle"/bin/* "$bundle"/lib/* | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u)
 lacking=$(grep -Evx "${own:-none}|ld-linux.*|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|cudart|cublas|cublasLt|cusparse|nvJitLink|nccl)\.so.*" <<<"$needed" || true)
