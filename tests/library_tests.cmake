@@ -3,7 +3,7 @@
 # ONCE: what is as fast with the address sanitizer. UNSANITIZED: what computes, or asks in advance, with the memory of other tests.
 # THREADS: what together makes threads do all that they do, for the thread sanitizer.
 partita_add_tests(plain_tests TESTS
-                  base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/triplet
+                  base/background base/bfloat16 base/dual base/error base/exact_grid base/exponential base/function base/function_reference base/index base/numbering base/random base/system base/triplet
                   partition/axis partition/block_finder partition/blocking partition/exchange partition/layout partition/mesh_shape partition/orders partition/policies partition/sparse_blocks partition/vertex_cover local/row_encoding
                   partition/route partition/volume
                   memory/far memory/host memory/host_far memory/kernel_rates memory/mapped_store memory/observed_passes comm/call_site comm/cores comm/element_range comm/ledger comm/operation comm/signature
@@ -15,6 +15,14 @@ partita_add_tests(plain_tests TESTS
 partita_add_tests(rank_tests TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh comm/emulated
                   matrix/sparse LIBRARIES laws_on_the_host ONCE
                   THREADS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh)
+# What asks the operating system, with what POSIX has alone; no object of its program may see Linux.
+if("library" IN_LIST PARTITA_TESTS OR PARTITA_TESTS STREQUAL "memory")
+  add_executable(base_posix_only base/posix_only.cpp)
+  target_compile_definitions(base_posix_only PRIVATE PARTITA_POSIX_ONLY DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN)
+  target_link_libraries(base_posix_only PRIVATE doctest::doctest)
+  partita_use(base_posix_only)
+  partita_add_script_test(base_posix_only COMMAND base_posix_only)
+endif()
 # Its scheduler stands in for the threads of the C library, which sanitizers do, too.
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   partita_add_test(comm/interleavings SOURCES comm/interleavings.cpp support/interleaving.cpp support/interleaving_test.cpp OPTIMIZED)

@@ -18,6 +18,7 @@
 #include "complete.hpp"
 #include "input.hpp"
 #include "ordering.hpp"
+#include "partita/base/system.hpp"
 #include "partita/graph/duplicate_edges.hpp"
 #include "partita/io/changed_files.hpp"
 #include "partita/memory/mapped_store.hpp"
@@ -104,7 +105,8 @@ int train_on(const partita::communicator& ranks, const preparation& from, comman
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   outcome run = train({world, from.asked, data, c, tells ? printers(c, data.task) : observers()});
   const auto events = times ? events_of_ranks(world) : std::vector<std::vector<partita::comm::event>>();
-  run.peak_rss_bytes = nn::summarize(world, peak_rss());
+  run.peak_rss_bytes =
+      nn::summarize(world, static_cast<partita::global_index>(partita::base::system::peak_resident_bytes()));
   if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
   run.read_seconds = from.seconds;
   run.notes = notes;

@@ -29,13 +29,6 @@ inline void give_back_free_memory() {
 #endif
 }
 
-/// The most memory that this process had at a time, in bytes.
-inline partita::global_index peak_rss() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return partita::global_index{1024} * usage.ru_maxrss;
-}
-
 /// What this process may have at most, in bytes.
 inline double memory_of_machine() {
   const double there =

@@ -104,6 +104,10 @@ CASTS = {
     "memory/cuda_far.hpp",
 }
 
+# The operating system is asked in two headers of base, Linux for what POSIX has not in one.
+SYSTEM = re.compile(r"^base/(linux|posix)_system\.hpp$")
+LINUX = re.compile(r"/proc/|/sys/|\b(sched_[gs]etaffinity|cpu_set_t|pthread_[gs]etaffinity_np|fallocate|O_TMPFILE|FALLOC_\w+|MADV_HUGEPAGE|SYS_\w+|syscall|prctl|memfd_create|mremap)\b")
+
 TOKEN = re.compile(
     r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
       | (?P<raw>R"(?P<mark>[^\s()\\]*)\(.*?\)(?P=mark)")
@@ -126,13 +130,13 @@ def without_strings(code):
     return TOKEN.sub(lambda m: blank(m[0]), code)
 
 
-def check_include(folder, quote, name):
-    """Why `folder` must not include `name`, or None."""
+def check_include(folder, quote, name, system=False):
+    """Why `folder` must not include `name`, or None; `system`: whether it is for the operating system."""
     floor = FLOORS[folder]
     if not name.startswith("partita/"):
         if quote == '"':
             return f'"{name}" must be spelled from partita/ on'
-        if floor == 0 and "." in name:
+        if floor == 0 and "." in name and not system:
             return f"base includes only the standard library, not <{name}>"
         if floor > HIGHEST_VENDOR_FLOOR and VENDOR.match(name):
             return f"<{name}> is a vendor's header, and {folder} is above floor {HIGHEST_VENDOR_FLOOR}"
@@ -293,7 +297,7 @@ def check_header(path, text, declared, kernels=frozenset()):
         return code.count("\n", 0, position) + 1
 
     for include in INCLUDE.finditer(code):
-        sentence = check_include(folder, include[1], include[2])
+        sentence = check_include(folder, include[1], include[2], SYSTEM.match(path.as_posix()))
         if sentence:
             yield None, line_of(include.start(2)), sentence
     with_includes, code = code, without_strings(code)
@@ -312,6 +316,9 @@ def check_header(path, text, declared, kernels=frozenset()):
     if FLOORS[folder] > HIGHEST_VENDOR_FLOOR and folder != INSTANTIATES:
         for place in PLACE.finditer(code):
             yield None, line_of(place.start()), f"{folder} is above floor {HIGHEST_VENDOR_FLOOR} and names the place {place[0]}"
+    if path.as_posix() != "base/linux_system.hpp":
+        for call in LINUX.finditer(with_includes):
+            yield None, line_of(call.start()), f"Linux alone has {call[0]}: base/linux_system.hpp asks for it"
     for word, sentence in FORBIDDEN:
         if "prints" in sentence and MAY_PRINT.match(path.as_posix()):
             continue

@@ -13,6 +13,8 @@ HEADER = "#pragma once\n"
 BAD = [
     ("base/planted.hpp", HEADER + '#include "partita/memory/device.hpp"\n', "base (floor 0) includes memory (floor 1)"),
     ("base/planted.hpp", HEADER + "#include <zip.h>\n", "base includes only the standard library"),
+    ("memory/planted.hpp", HEADER + 'inline const char* f() { return "/proc/meminfo"; }\n', "Linux alone has /proc/"),
+    ("base/posix_system.hpp", HEADER + "inline void f() { ::fallocate(0, 0, 0, 0); }\n", "Linux alone has fallocate"),
     ("memory/planted.hpp", HEADER + '#include "partita/partition/axis.hpp"\n', "memory (floor 1) includes partition (floor 1)"),
     ("comm/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "comm (floor 2) includes local (floor 2)"),
     ("matrix/planted.hpp", HEADER + '  #  include "partita/algebra/spmm.hpp"\n', "matrix (floor 3) includes algebra (floor 5)"),

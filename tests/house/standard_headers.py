@@ -12,7 +12,7 @@ import sys
 NAMES = {
     "algorithm": "all_of any_of clamp copy copy_n count count_if equal equal_range fill fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element none_of nth_element ranges remove_if "
                  "replace replace_if sort stable_partition stable_sort swap transform unique upper_bound",
-    "array": "array", "atomic": "atomic atomic_ref atomic_signal_fence memory_order_acquire memory_order_relaxed memory_order_release", "bit": "bit_cast bit_ceil bit_floor bit_width countr_zero endian has_single_bit popcount", "charconv": "from_chars to_chars", "chrono": "chrono", "csignal": "sig_atomic_t",
+    "array": "array", "atomic": "atomic atomic_ref atomic_signal_fence memory_order_acquire memory_order_relaxed memory_order_release", "bit": "bit_cast bit_ceil bit_floor bit_width countr_zero endian has_single_bit popcount", "charconv": "from_chars to_chars", "chrono": "chrono", "csignal": "sig_atomic_t", "ctime": "timespec",
     "cmath": "abs ceil cos exp expm1 floor fma frexp isfinite isinf isnan ldexp log log1p log2 pow round sin sqrt tanh", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from floating_point integral invocable same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
     "cstdint": "uint_least32_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintmax_t intptr_t uintptr_t", "cstdio": "fflush fputs", "cstdlib": "atexit getenv", "cstring": "memcmp memcpy memmove strchr strncpy strrchr",
     "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",

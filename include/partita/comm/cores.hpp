@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CPU affinity of threads, on Linux, whose standard library declares the calls for it; elsewhere
-/// threads may use all cores and are not bound.
+/// CPU affinity of threads, on Linux; elsewhere threads may use all cores and are not bound.
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
 
+#include "partita/base/system.hpp"
+
 namespace partita::comm {
 
 /// Bit mask of up to 1024 core ids; trivially copyable, so that ranks can exchange it.
-using core_set = std::array<std::uint8_t, 128>;
+using core_set = base::system::core_mask;
 
 constexpr bool contains(const core_set& cores, std::size_t core) {
   return (cores[core / 8] >> core % 8 & 1) != 0;
@@ -26,20 +27,11 @@ constexpr int count(const core_set& cores) {
 
 /// The calling thread's affinity mask; if unavailable, the first std::thread::hardware_concurrency() cores.
 inline core_set usable_cores() {
+  if (const auto cores = base::system::cores_of_thread()) return *cores;
   core_set cores{};
-  const auto add = [&](std::size_t core) {
+  for (std::size_t core = 0;
+       core < std::min<std::size_t>(std::thread::hardware_concurrency(), 8 * cores.size()); ++core)
     cores[core / 8] = static_cast<std::uint8_t>(cores[core / 8] | 1u << core % 8);
-  };
-#ifdef CPU_SETSIZE
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
-    for (std::size_t core = 0; core < 8 * cores.size(); ++core)
-      if (CPU_ISSET(core, &mask)) add(core);
-    return cores;
-  }
-#endif
-  for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) add(core);
   return cores;
 }
 
@@ -63,26 +55,15 @@ inline core_set share_of(const core_set& cores, int part, int parts) {
 /// object; does nothing where the system refuses.
 class bound_to {
  public:
-  explicit bound_to(const core_set& cores) : before_(usable_cores()), bound_(bind(cores)) {}
+  explicit bound_to(const core_set& cores)
+      : before_(usable_cores()), bound_(base::system::bind_thread(cores)) {}
   bound_to(const bound_to&) = delete;
   bound_to& operator=(const bound_to&) = delete;
   ~bound_to() {
-    if (bound_) bind(before_);
+    if (bound_) base::system::bind_thread(before_);
   }
 
  private:
-  static bool bind([[maybe_unused]] const core_set& cores) {
-#ifdef CPU_SETSIZE
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    for (std::size_t core = 0; core < 8 * cores.size(); ++core)
-      if (contains(cores, core)) CPU_SET(core, &mask);
-    return sched_setaffinity(0, sizeof mask, &mask) == 0;
-#else
-    return false;
-#endif
-  }
-
   core_set before_;
   bool bound_;
 };

@@ -5,11 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <poll.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
+#include "partita/base/system.hpp"
 #include "partita/comm/mpi_call.hpp"
 
 namespace partita::mpi::detail {
@@ -26,7 +25,7 @@ class node_processes {
     const owned_comm node(shared, check_comm_name);
     int rank = 0;
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-    const process mine{rank, getpid(), number_space()};
+    const process mine{rank, getpid(), base::system::process_namespace()};
     std::vector<process> all(static_cast<std::size_t>(node.size()));
     check(MPI_Allgather(mine.data(), 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, node.get()),
           "MPI_Allgather");
@@ -50,18 +49,11 @@ class node_processes {
  private:
   using process = std::array<std::int64_t, 3>;  ///< rank, process number, and the space of such numbers
 
-  /// 0 where it cannot be told.
-  static std::int64_t number_space() {
-    struct stat space = {};
-    return stat("/proc/self/ns/pid", &space) == 0 ? static_cast<std::int64_t>(space.st_ino) : 0;
-  }
-  void watch([[maybe_unused]] const process& p) {
-#ifdef SYS_pidfd_open
-    const auto file = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(p[1]), 0));
+  void watch(const process& p) {
+    const int file = base::system::descriptor_of_process(static_cast<pid_t>(p[1]));
     if (file < 0) return;
     files_.push_back({file, POLLIN, 0});
     ranks_.push_back(static_cast<int>(p[0]));
-#endif
   }
 
   std::vector<pollfd> files_;

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "partita/base/system.hpp"
 #include "partita/io/descriptor.hpp"
 #include "partita/io/quote.hpp"
 
@@ -33,9 +35,9 @@ struct watched_file {
 
   bool has_changed() const {
     struct stat now {};
-    return state == watched && ::fstat(number, &now) == 0 &&
-           (now.st_size != then.st_size || now.st_mtim.tv_sec != then.st_mtim.tv_sec ||
-            now.st_mtim.tv_nsec != then.st_mtim.tv_nsec);
+    if (state != watched || ::fstat(number, &now) != 0) return false;
+    const std::timespec a = base::system::modification_time(then), b = base::system::modification_time(now);
+    return now.st_size != then.st_size || a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
   }
 };
 

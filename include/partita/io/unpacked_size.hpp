@@ -4,22 +4,19 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <sys/resource.h>
+
+#include "partita/base/system.hpp"
 
 namespace partita::io {
 
 /// Free memory of this machine in bytes, at most what the process may have (ulimit -v); the largest number
 /// if the system does not report it.
 inline std::size_t available_memory() {
-  std::size_t most = std::numeric_limits<std::size_t>::max();
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  for (std::size_t kibibytes = 0; file >> word;)
-    if (word == "MemAvailable:" && file >> kibibytes) most = kibibytes << 10;
+  std::size_t most = base::system::free_memory().value_or(std::numeric_limits<std::size_t>::max());
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     most = std::min(most, static_cast<std::size_t>(limit.rlim_cur));

@@ -4,9 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#endif
+
+#include "partita/base/system.hpp"
 
 namespace partita::memory {
 
@@ -18,9 +17,7 @@ inline void ask_for_large_pages(void* memory, std::size_t bytes) {
   if (bytes < 8 * page) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
-#ifdef MADV_HUGEPAGE
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-#endif
+  base::system::prefer_large_pages(reinterpret_cast<void*>(first), last - first);
 }
 
 }  // namespace partita::memory

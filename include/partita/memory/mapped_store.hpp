@@ -3,13 +3,10 @@
 /// Far memory of hosts: a nameless scratch file, mapped into the address space.
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -23,6 +20,7 @@
 #include <utility>
 
 #include "partita/base/error.hpp"
+#include "partita/base/system.hpp"
 #include "partita/memory/far_store.hpp"
 
 namespace partita::on_host {
@@ -35,7 +33,10 @@ class mapped_store : public far_store {
   /// `resident`: bytes of mapped files that may stay resident. Throws device_error, naming the folder, if no
   /// file can be made there.
   explicit mapped_store(std::filesystem::path folder, std::size_t resident = std::size_t{128} << 20)
-      : folder_(std::move(folder)), resident_(resident), file_(nameless_file(folder_)) {
+      : folder_(std::move(folder)), resident_(resident), file_(base::system::unnamed_file(folder_.string())) {
+    if (file_ < 0)
+      throw device_error("no scratch file can be made in the folder " + folder_.string() + ": " +
+                         std::generic_category().message(errno));
     for (space_ = std::size_t{1} << 44; space_ >= std::size_t{1} << 30; space_ /= 2) {
       void* const found =
           ::mmap(nullptr, space_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -139,21 +140,6 @@ class mapped_store : public far_store {
     return static_cast<std::size_t>(static_cast<const std::byte*>(memory) - begin_);
   }
 
-  [[noreturn]] static void refuse_folder(const std::filesystem::path& folder) {
-    throw device_error("no scratch file can be made in the folder " + folder.string() + ": " +
-                       std::generic_category().message(errno));
-  }
-  static int nameless_file(const std::filesystem::path& folder) {
-#ifdef O_TMPFILE
-    if (const int made = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); made >= 0) return made;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) refuse_folder(folder);
-#endif
-    std::string name = (folder / (".partita-" + std::string(6, 'X'))).string();
-    const int made = ::mkstemp(name.data());
-    if (made < 0) refuse_folder(folder);
-    ::unlink(name.c_str());
-    return made;
-  }
   [[noreturn]] void refuse(std::size_t bytes, int why) const {
     std::error_code none;
     const auto space = std::filesystem::space(folder_, none);
@@ -208,39 +194,13 @@ class mapped_store : public far_store {
     std::error_code unknown;
     if (const auto space = std::filesystem::space(folder_, unknown); !unknown && space.available < size)
       return ENOSPC;
-#ifdef FALLOC_FL_PUNCH_HOLE
-    int failed = 0;
-    do failed = ::fallocate(file_, 0, offset_of(at), offset_of(size));
-    while (failed != 0 && errno == EINTR);
-    if (failed == 0) return 0;
-    if (errno != EOPNOTSUPP) return errno;
-#endif
-    return ::ftruncate(file_, offset_of(std::max(end_, at + size))) == 0 ? 0 : errno;
+    return base::system::reserve_blocks(file_, offset_of(end_), offset_of(at), offset_of(size));
   }
   void punch(std::size_t at, std::size_t size) const noexcept {
-#ifdef FALLOC_FL_PUNCH_HOLE
-    static_cast<void>(
-        ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(at), offset_of(size)));
-#endif
+    base::system::free_blocks(file_, offset_of(at), offset_of(size));
   }
 
-  /// Pages of mapped files that are resident in this process; 0 where the system does not say.
-  static std::size_t resident_bytes() {
-    std::array<char, 128> text{};
-    const int f = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (f < 0) return 0;
-    const auto size = ::read(f, text.data(), text.size());
-    ::close(f);
-    if (size <= 0) return 0;
-    const char* const end = text.data() + size;
-    const char* at = text.data();
-    std::size_t pages = 0;
-    for (int field = 0; field < 3; ++field) {  // size, resident, shared
-      while (at != end && *at == ' ') ++at;
-      at = std::from_chars(at, end, pages).ptr;
-    }
-    return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  }
+  static std::size_t resident_bytes() { return base::system::resident_file_bytes().value_or(0); }
   void trim() {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, std::chrono::milliseconds(2), [&] { return ends_; }))
