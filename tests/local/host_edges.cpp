@@ -91,6 +91,13 @@ TEST_CASE("cpu edges: ordered products refuse shapes that do not fit") {
                   partita::shape_error);
 }
 
+template <class T>
+partita::on_host::exact_views<T> views_of(std::vector<block<double>>& levels) {
+  partita::on_host::exact_views<T> views;
+  for (std::size_t l = 0; l < views.size(); ++l) views[l] = levels[l].view();
+  return views;
+}
+
 /// Each term is rounded by itself, whatever columns a vector has beside it.
 TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by one", T, float, double) {
   const sparse_block<T> p({3, 0, 40, 1, 17, 2, 9}, 13);
@@ -106,23 +113,29 @@ TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by
     const partita::device_queue<host> q(1 + n % 3);
     const block<T> x(a.cols, n, 1), y(a.rows, n, 2), left(a.rows, 5, 3);
     CHECK(magnitude(q, y.view()) <= 0.5);
-    partita::base::for_exact_parts<T>(grid, [&](int, auto part) {
-      block<double> product(a.rows, n, 4), inner(5, n, 5), columns(1, n, 6, 0);
+    constexpr std::size_t levels = partita::base::exact_sums<T>;
+    std::vector<block<double>> before(levels, block<double>(a.rows, n, 4)),
+        all_inner(levels, block<double>(5, n, 5));
+    partita::base::for_exact_parts<T>(grid, [&](int level, auto part) {
+      for (double& v : before[static_cast<std::size_t>(level)].values) v = part(v);
+    });
+    std::vector<block<double>> fresh = before, added = before;
+    exact_spmm(q, a, x.view(), grid, 0.0, views_of<T>(fresh));
+    exact_spmm(q, a, x.view(), grid, 1.0, views_of<T>(added));
+    exact_inner(q, left.view(), y.view(), grid, views_of<T>(all_inner));
+    partita::base::for_exact_parts<T>(grid, [&](int level, auto part) {
+      const auto l = static_cast<std::size_t>(level);
+      block<double>& inner = all_inner[l];
+      block<double> columns(1, n, 6, 0);
       int wrong = 0;
-      for (const double beta : {0.0, 1.0}) {
-        block<double> expected(a.rows, n, 4);
-        for (double& v : expected.values) v = part(v);
-        product = expected;
-        exact_spmm(q, a, x.view(), part, beta, product.view());
-        for (local_index i = 0; i < a.rows; ++i)
-          for (local_index j = 0; j < n; ++j) {
-            double sum = beta == 0 ? 0 : expected.view()(i, j);
-            for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-              sum += term(part, a.values[e], x.view()(a.columns[e], j));
-            wrong += product.view()(i, j) != sum;
-          }
-      }
-      exact_inner(q, left.view(), y.view(), part, inner.view());
+      for (local_index i = 0; i < a.rows; ++i)
+        for (local_index j = 0; j < n; ++j) {
+          double sum = 0;
+          for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+            sum += term(part, a.values[e], x.view()(a.columns[e], j));
+          wrong += fresh[l].view()(i, j) != sum;
+          wrong += added[l].view()(i, j) != before[l].view()(i, j) + sum;
+        }
       exact_column_sums(q, y.view(), part, columns.data());
       for (local_index j = 0; j < n; ++j) {
         double all = 0;
@@ -141,13 +154,14 @@ TEST_CASE_TEMPLATE("cpu exact: sums of every width have the bits of terms one by
 TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
   const sparse_block<float> p(1100, 37);
   const partita::local::csr_view<float> a = p.view();
-  const auto part = partita::base::exact_grid::of_products(1, 1, 4096).coarse();
+  const auto grid = partita::base::exact_grid::of_products(1, 1, 4096);
+  const auto part = grid.coarse();
   for (const local_index n : {1, 5, 17, 33}) {
     const partita::device_queue<host> q(2);
     const block<float> x(a.cols, n, 1), y(a.rows, n, 2), left(a.rows, 3, 3);
     block<double> product(a.rows, n, 4), inner(3, n, 5);
-    exact_spmm(q, a, x.view(), part, 0, product.view());
-    exact_inner(q, left.view(), y.view(), part, inner.view());
+    exact_spmm(q, a, x.view(), grid, 0, {product.view()});
+    exact_inner(q, left.view(), y.view(), grid, {inner.view()});
     int wrong = 0;
     for (local_index j = 0; j < n; ++j) {
       for (local_index i = 0; i < a.rows; ++i) {
@@ -164,6 +178,34 @@ TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
       }
     }
     CHECK(wrong == 0);
+  }
+}
+TEST_CASE_TEMPLATE(
+    "cpu exact: sums of the most units are exact, and those of what is not finite are no numbers", T, float,
+    double) {
+  // 2^k terms of the largest size, which together are 2^52 units, and one more.
+  const local_index terms = 256, n = 11;
+  std::vector<local_index> offsets{0, 0, terms}, columns(terms, 0);
+  for (const double sign : {1.0, -1.0}) {
+    const std::vector<T> values(terms, T(1)), x(n, static_cast<T>(sign));
+    const partita::local::csr_view<T> a{2, 1, offsets.data(), columns.data(), values.data(), terms};
+    std::vector<block<double>> sums(partita::base::exact_sums<T>, block<double>(2, n, 1));
+    const auto multiply = [&](double largest) {
+      exact_spmm(partita::device_queue<host>(), a, partita::matrix_view<const T>{x.data(), 1, n},
+                 partita::base::exact_grid::of_products(largest, 1, terms - 1), 0.0, views_of<T>(sums));
+    };
+    multiply(1);
+    for (local_index j = 0; j < n; ++j) {
+      CHECK(sums[0].view()(0, j) == 0);
+      CHECK(sums[0].view()(1, j) == sign * terms);
+      CHECK(sums.back().view()(1, j) == (sums.size() == 1 ? sign * terms : 0));
+    }
+    multiply(std::numeric_limits<double>::infinity());
+    for (const block<double>& of_level : sums)
+      for (local_index j = 0; j < n; ++j) {
+        CHECK(of_level.view()(0, j) == 0);
+        CHECK(std::isnan(of_level.view()(1, j)));
+      }
   }
 }
 TEST_CASE("cpu exact: the magnitude of what is not a number is infinite") {

@@ -39,21 +39,41 @@ traffic predicted_grid(const mesh<Device>& m) {
   return predicted_all_reduce(m, 2) + (m.is_part() ? predicted_all_reduce(m, 1) : traffic{});
 }
 
-/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: for each
-/// element of result, a sum of part(term). On a part of a mesh over mesh::whole, unless there are no axes.
-/// Collective over these ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
+/// Where the sums of each grid are in memory for rows x cols of them, one grid after the other.
+template <class T>
+auto views_of_levels(double* sums, local_index rows, local_index cols) {
+  std::array<matrix_view<double>, base::exact_sums<T>> views;
+  for (matrix_view<double>& of_level : views) {
+    of_level = {sums, rows, cols, cols};
+    sums += static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+  }
+  return views;
+}
+
+/// result = the sums over the ranks along `axes` of what fill(sums) writes on each of them: for each element
+/// of result a sum on the first grid, after all of them those on the second. On a part of a mesh over
+/// mesh::whole, unless there are no axes. Collective over these ranks. What travels: an all-reduce of
+/// exact_sums<T> doubles per element.
 template <class T, class Device, class Fill>
-void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
-                    Fill fill) {
+void sum_over_ranks(const mesh<Device>& m, axis_set axes, std::span<T> result, Fill fill) {
   buffer<double, Device> sums(m.queue(), base::exact_sums<T> * result.size());
-  base::for_exact_parts<T>(grid, [&](int level, auto part) {
-    fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
-  });
+  fill(sums.data());
   const mesh<Device> exact = m.with_exact_sums();
   const bool over_parts = exact.is_part() && !axes.empty();
   if (const auto& group = over_parts ? exact.whole() : exact.along(axes); group.size() > 1)
     group.all_reduce(sums.span());
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
+}
+
+/// The same of what fill(part, sums) writes for each grid: sums of part(term).
+template <class T, class Device, class Fill>
+void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
+                    Fill fill) {
+  sum_over_ranks(m, axes, result, [&](double* sums) {
+    base::for_exact_parts<T>(grid, [&](int level, auto part) {
+      fill(part, sums + static_cast<std::size_t>(level) * result.size());
+    });
+  });
 }
 
 /// What this rank receives in sum_over_ranks.

@@ -41,7 +41,7 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
   void inner(const addends<T, Device>& x, const addends<T, Device>& g, weights& dw) const override {
     const auto& q = g.mesh.queue();
     sum_inner(magnitude(q, x.block), g, dw,
-              [&](auto part, matrix_view<double> sums) { exact_inner(q, x.block, g.block, part, sums); });
+              [&](const auto& grid, const auto& sums) { exact_inner(q, x.block, g.block, grid, sums); });
   }
   void inner(const local::csr_slices<T>& x, const vertex_block& g, weights& dw) const override {
     const auto& q = g.mesh().queue();
@@ -50,9 +50,12 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
       largest = std::max(
           largest,
           magnitude(q, std::span(slice.entries.values, static_cast<std::size_t>(slice.entries.nonzeros()))));
-    sum_inner(largest, g, dw, [&](auto part, matrix_view<double> sums) {
-      for (const local::csr_slice<T>& slice : x)
-        exact_spmm(q, slice.entries, g.local(), part, 0.0, slice.rows_of(sums));
+    sum_inner(largest, g, dw, [&](const auto& grid, const auto& sums) {
+      for (const local::csr_slice<T>& slice : x) {
+        auto rows = sums;
+        for (matrix_view<double>& of_level : rows) of_level = slice.rows_of(of_level);
+        exact_spmm(q, slice.entries, g.local(), grid, 0.0, rows);
+      }
     });
   }
   double cross_entropy(const vertex_block& logits, const local_index* labels, T scale,
@@ -112,13 +115,13 @@ class exact_verbs final : public reproducible_verbs<T, Device> {
   }
 
  private:
-  /// dw = the sums over the ranks of what fill(part, sums) writes, sums of products of numbers up to `of_x`
+  /// dw = the sums over the ranks of what fill(grid, sums) writes, sums of products of numbers up to `of_x`
   /// with elements of g.
   template <class Fill>
   static void sum_inner(double of_x, const addends<T, Device>& g, weights& dw, const Fill& fill) {
     const auto grid = detail::common_grid(g.mesh, of_x, magnitude(g.mesh.queue(), g.block), g.shape.rows);
-    detail::sum_over_ranks(g.mesh, g.axes, grid, dw.values(), [&](auto part, double* sums) {
-      fill(part, matrix_view<double>{sums, dw.local().rows, dw.local().cols});
+    detail::sum_over_ranks(g.mesh, g.axes, dw.values(), [&](double* sums) {
+      fill(grid, detail::views_of_levels<T>(sums, dw.local().rows, dw.local().cols));
     });
   }
 };

@@ -88,6 +88,8 @@ class exact_grid {
 
   coarse_rounding coarse() const { return {coarse_}; }
   fine_part fine() const { return {coarse_, fine_}; }
+  /// 2^e of such a C.
+  static double unit_of(double c) { return c / 1.5 / static_cast<double>(std::uint64_t{1} << 52); }
 
  private:
   exact_grid() = default;

@@ -125,12 +125,12 @@ inline double magnitude(const device_queue<host>& q, std::span<const T> x) {
   return std::max(largest, rest.value());
 }
 
-/// y = the sums of part(term) over the terms of a x, + beta y; beta is 0 or 1. a is (m, k), x (k, n), y (m,
+/// y = the sums of the terms of a x on each grid, + beta y; beta is 0 or 1. a is (m, k), x (k, n), each y (m,
 /// n). Throws shape_error.
-template <class T, class Part>
-inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local::input_view<T> x, Part part,
-                       double beta, matrix_view<double> y) {
-  local::require_product("exact_spmm", a, x, y, "a x");
+template <class T>
+inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local::input_view<T> x,
+                       const base::exact_grid& grid, double beta, const exact_views<T>& y) {
+  for (const matrix_view<double>& sums : y) local::require_product("exact_spmm", a, x, sums, "a x");
   const std::int64_t work = a.rows == 0 ? 0 : 8 * std::int64_t{a.nonzeros()} / a.rows * x.cols;
   with_instructions([&](auto i) {
     constexpr instruction_set set = decltype(i)::value;
@@ -138,9 +138,11 @@ inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local:
       exact_detail::for_strips<set>(0, x.cols, [&](auto lanes, auto count, local_index first) {
         run_with<set>(
             exact_detail::exact_spmm_strip<T, lanes, count>(), a, [=](auto e) { return a.values[e]; }, x,
-            part, exact_detail::strip_columns<lanes, count>{first, x.cols}, begin, end,
-            [=](local_index row, local_index j, double sum) {
-              y(row, j) = beta != 0 ? y(row, j) + sum : sum;
+            exact_detail::unit_sums<T>(grid), exact_detail::strip_columns<lanes, count>{first, x.cols}, begin,
+            end,
+            [&](int level, local_index row, local_index j, double sum) {
+              double& to = y[static_cast<std::size_t>(level)](row, j);
+              to = beta != 0 ? to + sum : sum;
             });
       });
     });
@@ -183,28 +185,32 @@ inline void exact_max_scatter(const device_queue<host>& q, local::csr_view<T> a,
   });
 }
 
-/// sums = the sums of part(term) over the terms of x^T y. x is (m, k), y (m, n), sums (k, n). Throws
+/// sums = the sums of the terms of x^T y on each grid. x is (m, k), y (m, n), each of the sums (k, n). Throws
 /// shape_error.
-template <class T, class Part>
+template <class T>
 inline void exact_inner(const device_queue<host>& q, matrix_view<const T> x, local::input_view<T> y,
-                        Part part, matrix_view<double> sums) {
+                        const base::exact_grid& grid, const exact_views<T>& sums) {
   constexpr local_index rows_at_once = 512;
-  const local::gemm_sizes checked("exact_inner", true, false, x, y, sums);
+  constexpr int together = 2 / base::exact_sums<T>;
+  const local::gemm_sizes checked("exact_inner", true, false, x, y, sums[0]);
+  const exact_detail::unit_sums<T> summed(grid);
   with_instructions([&](auto i) {
     constexpr instruction_set set = decltype(i)::value;
     run_rows(q.threads(), x.cols, 8 * std::int64_t{checked.k} * checked.n,
              [&](local_index begin, local_index end) {
-               for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
+               for (const matrix_view<double>& of : sums)
+                 for (local_index k = begin; k < end; ++k) std::fill_n(of.row_data(k), of.cols, 0.0);
                const auto add = [&](auto rows, local_index k, local_index top, local_index next) {
                  exact_detail::for_strips<set>(0, y.cols, [&](auto lanes, auto count, local_index first) {
-                   run_with<set>(exact_detail::exact_inner_strip<T, lanes, count, rows>(), x, y, part, sums,
+                   run_with<set>(exact_detail::exact_inner_strip<T, lanes, count, rows>(), x, y, summed, sums,
                                  k, first, top, next);
                  });
                };
                for (local_index top = 0, next; top < x.rows; top = next) {
                  next = x.rows - top > rows_at_once ? top + rows_at_once : x.rows;
                  local_index k = begin;
-                 for (; end - k >= 2; k += 2) add(std::integral_constant<int, 2>(), k, top, next);
+                 for (; end - k >= together; k += together)
+                   add(std::integral_constant<int, together>(), k, top, next);
                  if (k < end) add(std::integral_constant<int, 1>(), k, top, next);
                }
              });

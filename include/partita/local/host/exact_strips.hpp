@@ -5,6 +5,8 @@
 /// and each column is summed alone.
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +18,19 @@
 #include "partita/local/host/instructions.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::on_host::exact_detail {
+namespace partita::on_host {
+
+/// Sums of T, of each grid.
+template <class T>
+using exact_views = std::array<matrix_view<double>, base::exact_sums<T>>;
+
+namespace exact_detail {
 
 /// `Lanes` doubles, from as many T in memory.
 template <class T, int Lanes>
 struct exact_lanes {
   using vector = typename vector_of<double, 8 * Lanes>::type;
+  using integers = typename vector_of<std::uint64_t, 8 * Lanes>::type;
   using place = typename vector_of<double, 8 * Lanes>::place;
   using narrow = typename vector_of<T, Lanes* static_cast<int>(sizeof(T))>::place;
 
@@ -32,11 +41,78 @@ struct exact_lanes {
 template <class T>
 struct exact_lanes<T, 1> {
   using vector = double;
+  using integers = std::uint64_t;
   struct place {
     double value;
   };
 
   static void load(const T* from, vector& to) { to = double{*from}; }
+};
+
+/// Sums of products of numbers that were T on the grids of exact_sums<T>, as whole numbers of units. The bits
+/// of fma(x, y, C) are those of C, and as many more as the term has units, since both have one exponent: sums
+/// of bits are sums of units, which need one operation for each term where doubles need two.
+template <class T>
+class unit_sums {
+ public:
+  static constexpr int levels = base::exact_sums<T>;
+  template <int Lanes>
+  struct vectors {
+    typename exact_lanes<T, Lanes>::integers of[levels] = {};
+  };
+
+  explicit unit_sums(const base::exact_grid& grid) : coarse_(grid.coarse().coarse), fine_(grid.fine().fine) {}
+
+  template <int Lanes, class V>
+  void add(const V& x, const V& y, vectors<Lanes>& sums) const {
+    using integers = typename exact_lanes<T, Lanes>::integers;
+    V rounded = V() + coarse_;
+    base::multiply_add<T>(x, y, rounded);
+    sums.of[0] += __builtin_bit_cast(integers, rounded);
+    if constexpr (levels == 2) {
+      V left = coarse_ - rounded;
+      base::multiply_add<T>(x, y, left);
+      left += fine_;
+      sums.of[1] += __builtin_bit_cast(integers, left);
+    }
+  }
+  /// sum = the sum of this many terms, on one of the grids.
+  template <int Lanes, class V>
+  void take(const vectors<Lanes>& sums, int level, local_index terms, V& sum) const {
+    using integers = typename exact_lanes<T, Lanes>::integers;
+    const double offset = level == 0 ? coarse_ : fine_;
+    // Units from -2^53 to 2^53, of which halves of 32 bits are converted, each by the exponent that is put
+    // before it.
+    const integers units = sums.of[level] -
+                           static_cast<std::uint64_t>(terms) * std::bit_cast<std::uint64_t>(offset) +
+                           (std::uint64_t{1} << 53);
+    const integers low = (units & 0xffffffffU) | 0x4330000000000000U,
+                   high = (units >> 32) | 0x4530000000000000U;
+    const double unit = terms == 0 ? 1 : base::exact_grid::unit_of(offset);
+    sum = ((__builtin_bit_cast(V, high) - (0x1p84 + 0x1p53)) + (__builtin_bit_cast(V, low) - 0x1p52)) * unit;
+  }
+
+ private:
+  double coarse_, fine_;
+};
+
+/// Sums in the order of their terms, as doubles.
+template <class T>
+struct ordered_sums {
+  static constexpr int levels = 1;
+  template <int Lanes>
+  struct vectors {
+    typename exact_lanes<T, Lanes>::vector of = {};
+  };
+
+  template <int Lanes, class V>
+  void add(const V& x, const V& y, vectors<Lanes>& sums) const {
+    base::multiply_add<T>(x, y, sums.of);
+  }
+  template <int Lanes, class V>
+  void take(const vectors<Lanes>& sums, int, local_index, V& sum) const {
+    sum = sums.of;
+  }
 };
 
 /// Where `Count` vectors of a block of `cols` columns begin, from column `first` on: the last ends with the
@@ -77,22 +153,22 @@ inline void for_strips(local_index first, local_index cols, const F& f) {
   }
 }
 
-/// store(i, j, the sum of part(term) over the terms value(e) x(col(e), j) of row i of a) for rows [begin,
-/// end) and the columns of a strip.
+/// store(level, i, j, the sum of the terms value(e) x(col(e), j) of row i of a, as `Sums` has them) for rows
+/// [begin, end) and the columns of a strip.
 template <class T, int Lanes, int Count>
 struct exact_spmm_strip {
   using lanes = exact_lanes<T, Lanes>;
 
-  template <class Value, class Part, class Store>
+  template <class Value, class Sums, class Store>
   void operator()(const local::csr_view<T>& a, const Value& given_value, const matrix_view<const T>& x,
-                  const Part& given_part, const strip_columns<Lanes, Count>& columns, local_index begin,
+                  const Sums& given_sums, const strip_columns<Lanes, Count>& columns, local_index begin,
                   local_index end, const Store& store) const {
     constexpr local_index ahead = 16;
     const Value value = given_value;
-    const Part part = given_part;
+    const Sums summed = given_sums;
     const local_index last = a.offsets[a.rows] - ahead;
     for (local_index i = begin; i < end; ++i) {
-      typename lanes::vector sums[Count] = {};
+      typename Sums::template vectors<Lanes> sums[Count] = {};
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
         if (e < last) {
           const T* const later = x.row_data(a.columns[e + ahead]) + columns.first;
@@ -104,40 +180,47 @@ struct exact_spmm_strip {
         for (int n = 0; n < Count; ++n) {
           typename lanes::vector terms;
           lanes::load(row + columns.start(n), terms);
-          part.template add_product<T>(factor, terms, sums[n]);
+          summed.add(factor, terms, sums[n]);
         }
       }
-      columns.for_sums(sums, [&](local_index j, double sum) { store(i, j, sum); });
+      for (int level = 0; level < Sums::levels; ++level) {
+        typename lanes::vector of_level[Count];
+        for (int n = 0; n < Count; ++n)
+          summed.take(sums[n], level, a.offsets[i + 1] - a.offsets[i], of_level[n]);
+        columns.for_sums(of_level, [&](local_index j, double sum) { store(level, i, j, sum); });
+      }
     }
   }
 };
 
-/// Columns of `Rows` rows of sums, from row k on, += the sums of part(term) over the terms of x^T y, of rows
-/// [begin, end) of x and y.
+/// Columns of `Rows` rows of the sums of each level, from row k on, += the sums of the terms of x^T y, of
+/// rows [begin, end) of x and y.
 template <class T, int Lanes, int Count, int Rows>
 struct exact_inner_strip {
   using lanes = exact_lanes<T, Lanes>;
 
-  template <class Part>
-  void operator()(const matrix_view<const T>& x, const matrix_view<const T>& y, const Part& given,
-                  const matrix_view<double>& to, local_index k, local_index first, local_index begin,
+  void operator()(const matrix_view<const T>& x, const matrix_view<const T>& y, const unit_sums<T>& given,
+                  const exact_views<T>& to, local_index k, local_index first, local_index begin,
                   local_index end) const {
     const strip_columns<Lanes, Count> columns{first, y.cols};
-    const Part part = given;
-    typename lanes::vector sums[Rows][Count] = {};
+    const unit_sums<T> summed = given;
+    typename unit_sums<T>::template vectors<Lanes> sums[Rows][Count] = {};
     for (local_index i = begin; i < end; ++i) {
       const T *const left = x.row_data(i) + k, *const right = y.row_data(i);
       typename lanes::vector terms[Count];
       for (int n = 0; n < Count; ++n) lanes::load(right + columns.start(n), terms[n]);
       for (int r = 0; r < Rows; ++r) {
         const auto factor = typename lanes::vector() + double{left[r]};
-        for (int n = 0; n < Count; ++n) part.template add_product<T>(factor, terms[n], sums[r][n]);
+        for (int n = 0; n < Count; ++n) summed.add(factor, terms[n], sums[r][n]);
       }
     }
-    for (int r = 0; r < Rows; ++r) {
-      double* const row = to.row_data(k + r);
-      columns.for_sums(sums[r], [=](local_index j, double sum) { row[j] += sum; });
-    }
+    for (int r = 0; r < Rows; ++r)
+      for (int level = 0; level < unit_sums<T>::levels; ++level) {
+        typename lanes::vector of_level[Count];
+        for (int n = 0; n < Count; ++n) summed.take(sums[r][n], level, end - begin, of_level[n]);
+        double* const row = to[static_cast<std::size_t>(level)].row_data(k + r);
+        columns.for_sums(of_level, [=](local_index j, double sum) { row[j] += sum; });
+      }
   }
 };
 
@@ -229,4 +312,6 @@ struct ordered_strip {
   }
 };
 
-}  // namespace partita::on_host::exact_detail
+}  // namespace exact_detail
+
+}  // namespace partita::on_host

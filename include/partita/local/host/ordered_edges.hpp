@@ -18,13 +18,6 @@ namespace partita::on_host {
 
 namespace ordered_detail {
 
-struct whole_term {
-  template <class T, class Sum>
-  void add_product(const Sum& x, const Sum& y, Sum& sum) const {
-    base::multiply_add<T>(x, y, sum);
-  }
-};
-
 /// Rows [begin, end) of y = the products with the values of each head.
 template <class T, instruction_set I>
 struct edge_rows {
@@ -36,9 +29,9 @@ struct edge_rows {
       for_heads(s, 0, y.cols, [&](local_index from, local_index to, local_index h) {
         exact_detail::for_strips<I>(from, to, [&](auto lanes, auto count, local_index first) {
           exact_detail::exact_spmm_strip<T, lanes, count>()(
-              a, [=](local_index e) { return edge_values(values, e, heads)[h]; }, x, whole_term{},
-              exact_detail::strip_columns<lanes, count>{first, to}, i, i + 1,
-              [&](local_index row, local_index j, double sum) { y(row, j) = static_cast<T>(sum); });
+              a, [=](local_index e) { return edge_values(values, e, heads)[h]; }, x,
+              exact_detail::ordered_sums<T>(), exact_detail::strip_columns<lanes, count>{first, to}, i, i + 1,
+              [&](int, local_index row, local_index j, double sum) { y(row, j) = static_cast<T>(sum); });
         });
       });
   }
