@@ -98,7 +98,9 @@ const std::vector<sound_verb>& sound_verbs() {
        },
        {few},
        {"broadcast of f64"},
-       0}};
+       0,
+       {"broadcast of f64 of group world; rank 1 waits in broadcast of f64"}}};  // eight are the most in
+                                                                                 // flight
   return all;
 }
 
