@@ -51,9 +51,9 @@ TEST_CASE("products of floats are exact, those of doubles are rounded with the s
 }
 
 TEST_CASE("the parts of a product are its nearest multiple of the unit, and what that leaves") {
-  // 2^e = 2^-43 for 2^9 terms of at most 1.
+  // 2^e = 2^-42 for 2^9 terms of at most 1.
   const exact_grid grid = exact_grid::of_products(0.75, 0.75, 511);
-  const double unit = std::ldexp(1.0, -43), x = 0.5 + std::ldexp(1.0, -30), y = 0.5 + std::ldexp(1.0, -52);
+  const double unit = std::ldexp(1.0, -42), x = 0.5 + std::ldexp(1.0, -30), y = 0.5 + std::ldexp(1.0, -52);
   double coarse = 0, fine = 0;
   grid.coarse().add_product<double>(x, y, coarse);
   grid.fine().add_product<double>(x, y, fine);

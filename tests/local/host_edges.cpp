@@ -183,24 +183,30 @@ TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
 TEST_CASE_TEMPLATE(
     "cpu exact: sums of the most units are exact, and those of what is not finite are no numbers", T, float,
     double) {
-  // 2^k terms of the largest size, which together are 2^52 units, and one more.
-  const local_index terms = 256, n = 11;
+  // As many as the grid is for, and the largest there can be: together nearly 2^51 units.
+  const local_index terms = 255, n = 11;
+  const T most = std::nextafter(T(2), T(0));
   std::vector<local_index> offsets{0, 0, terms}, columns(terms, 0);
-  for (const double sign : {1.0, -1.0}) {
-    const std::vector<T> values(terms, T(1)), x(n, static_cast<T>(sign));
+  for (const T sign : {T(1), T(-1)}) {
+    const std::vector<T> values(terms, most), x(n, sign * most);
     const partita::local::csr_view<T> a{2, 1, offsets.data(), columns.data(), values.data(), terms};
     std::vector<block<double>> sums(partita::base::exact_sums<T>, block<double>(2, n, 1));
-    const auto multiply = [&](double largest) {
-      exact_spmm(partita::device_queue<host>(), a, partita::matrix_view<const T>{x.data(), 1, n},
-                 partita::base::exact_grid::of_products(largest, 1, terms - 1), 0.0, views_of<T>(sums));
+    const auto multiply = [&](const partita::base::exact_grid& grid) {
+      exact_spmm(partita::device_queue<host>(), a, partita::matrix_view<const T>{x.data(), 1, n}, grid, 0.0,
+                 views_of<T>(sums));
     };
-    multiply(1);
-    for (local_index j = 0; j < n; ++j) {
-      CHECK(sums[0].view()(0, j) == 0);
-      CHECK(sums[0].view()(1, j) == sign * terms);
-      CHECK(sums.back().view()(1, j) == (sums.size() == 1 ? sign * terms : 0));
-    }
-    multiply(std::numeric_limits<double>::infinity());
+    const auto grid = partita::base::exact_grid::of_products(double{most}, double{most}, terms);
+    multiply(grid);
+    partita::base::for_exact_parts<T>(grid, [&](int level, auto part) {
+      double sum = 0;
+      for (local_index e = 0; e < terms; ++e)
+        part.template add_product<T>(double{most}, double{sign * most}, sum);
+      for (local_index j = 0; j < n; ++j) {
+        CHECK(sums[static_cast<std::size_t>(level)].view()(0, j) == 0);
+        CHECK(sums[static_cast<std::size_t>(level)].view()(1, j) == sum);
+      }
+    });
+    multiply(partita::base::exact_grid::of_products(std::numeric_limits<double>::infinity(), 1, terms));
     for (const block<double>& of_level : sums)
       for (local_index j = 0; j < n; ++j) {
         CHECK(of_level.view()(0, j) == 0);

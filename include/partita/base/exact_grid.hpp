@@ -67,11 +67,12 @@ struct fine_part {
 };
 
 /// q = (t + C) - C rounds t to a multiple of 2^e, for C = 1.5 * 2^(e + 52) and |t| <= 2^(e + 51). If e is
-/// such that the sum of all |q| is below 2^(e + 53), every partial sum of them is exact, and their order does
-/// not matter. The remainders t - q are exact, too, and are summed on a second grid in the same way.
+/// such that the sum of all |q| is at most 2^(e + 51), every partial sum of them is exact, also with C added,
+/// and their order does not matter. The remainders t - q are exact, too, and are summed on a second grid in
+/// the same way.
 ///
 /// Of n products of which none is larger than M, each is rounded once, as fma(x, y, C) - C, to a unit of at
-/// most 2^-49 n M; in double, on two grids, to one of at most 2^-101 n^2 M. Units below 2^-900 are not used:
+/// most 2^-48 n M; in double, on two grids, to one of at most 2^-99 n^2 M. Units below 2^-900 are not used:
 /// there what the first grid leaves would be subnormal. Where M is not finite every sum is NaN.
 ///
 /// Source: the rounding of Demmel, Nguyen (ARITH 2013), with the number of terms known in advance.
@@ -88,18 +89,16 @@ class exact_grid {
 
   coarse_rounding coarse() const { return {coarse_}; }
   fine_part fine() const { return {coarse_, fine_}; }
-  /// 2^e of such a C.
-  static double unit_of(double c) { return c / 1.5 / static_cast<double>(std::uint64_t{1} << 52); }
 
  private:
   exact_grid() = default;
-  /// For terms of at most 2^bound: the sum of their parts is at most 2^52 + terms units of 2^unit, the
-  /// remainders are at most 2^(unit - 1).
+  /// For terms of at most 2^bound: the sum of their parts, none of which is larger, is at most 2^51 units of
+  /// 2^unit, and so is that of the remainders, of at most 2^(unit - 1), on their grid.
   exact_grid(int bound, global_index terms) {
     const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(terms)));
-    const int unit = std::max(bound + bits + 1 - 53, -900);
+    const int unit = std::max(bound + bits - 51, -900);
     coarse_ = std::ldexp(1.5, unit + 52);
-    fine_ = std::ldexp(1.5, std::max(unit + bits - 53, -900) + 52);
+    fine_ = std::ldexp(1.5, std::max(unit + bits - 52, -900) + 52);
   }
 
   double coarse_ = std::numeric_limits<double>::quiet_NaN(), fine_ = coarse_;

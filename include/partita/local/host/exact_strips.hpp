@@ -51,7 +51,8 @@ struct exact_lanes<T, 1> {
 
 /// Sums of products of numbers that were T on the grids of exact_sums<T>, as whole numbers of units. The bits
 /// of fma(x, y, C) are those of C, and as many more as the term has units, since both have one exponent: sums
-/// of bits are sums of units, which need one operation for each term where doubles need two.
+/// of bits are sums of units, which need one operation for each term where doubles need two, and with C's
+/// bits are a double again.
 template <class T>
 class unit_sums {
  public:
@@ -80,16 +81,14 @@ class unit_sums {
   template <int Lanes, class V>
   void take(const vectors<Lanes>& sums, int level, local_index terms, V& sum) const {
     using integers = typename exact_lanes<T, Lanes>::integers;
-    const double offset = level == 0 ? coarse_ : fine_;
-    // Units from -2^53 to 2^53, of which halves of 32 bits are converted, each by the exponent that is put
-    // before it.
-    const integers units = sums.of[level] -
-                           static_cast<std::uint64_t>(terms) * std::bit_cast<std::uint64_t>(offset) +
-                           (std::uint64_t{1} << 53);
-    const integers low = (units & 0xffffffffU) | 0x4330000000000000U,
-                   high = (units >> 32) | 0x4530000000000000U;
-    const double unit = terms == 0 ? 1 : base::exact_grid::unit_of(offset);
-    sum = ((__builtin_bit_cast(V, high) - (0x1p84 + 0x1p53)) + (__builtin_bit_cast(V, low) - 0x1p52)) * unit;
+    if (terms == 0) {
+      sum = V();
+      return;
+    }
+    const double c = level == 0 ? coarse_ : fine_;
+    const integers bits =
+        sums.of[level] - (static_cast<std::uint64_t>(terms) - 1) * std::bit_cast<std::uint64_t>(c);
+    sum = __builtin_bit_cast(V, bits) - c;
   }
 
  private:
