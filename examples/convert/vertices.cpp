@@ -32,7 +32,7 @@ class table {
   /// its numbers are whole and have all of these, or, unless `complete`, where they are whole and all
   /// different; otherwise row v is vertex v.
   table(const std::string& path, std::span<const global_index> ids, bool complete, int threads)
-      : text_(std::filesystem::path(path)), numbers_(io::parse_csv<double>(text_, threads)) {
+      : text_(std::filesystem::path(path)), numbers_(numbers_of(text_, threads)) {
     if (numbers_.rows == 0) throw input_error(path + ": has no rows");
     for (global_index row = 0; row < numbers_.rows; ++row) rows_.push_back({row, row});
     if (numbers_.cols > 1 && begins_with_ids(ids, complete)) first_ = 1;
@@ -65,6 +65,12 @@ class table {
   }
 
  private:
+  static io::number_table<double> numbers_of(const io::text_source& text, int threads) try {
+    return io::parse_csv<double>(text, threads);
+  } catch (const input_error& e) {
+    throw input_error(e.what() + std::string("; names are numbered first, in NumPy with names, classes = "
+                                             "numpy.unique(column, return_inverse=True)"));
+  }
   bool begins_with_ids(std::span<const global_index> ids, bool complete) {
     std::vector<row_of> rows(rows_);
     for (auto& [id, row] : rows) {
@@ -116,16 +122,23 @@ const char* const no_ids =
     "row v, from 0, is vertex v: its first column is not of ids, which would be whole numbers, none of them "
     "twice, with all the vertices of edges";
 
-/// What is thrown where a vertex has no row in one of the tables.
+/// What is thrown where a vertex, which is the first such one, has no row in one of the tables: with the line
+/// of the row before, in the order of ids, if there is one.
 auto missing_in(const table& t, std::span<const table* const> tables) {
   return [&t, tables](global_index id) {
     std::string why;
+    const auto after = std::ranges::lower_bound(t.rows(), id, {}, &row_of::id);
+    const auto text = [&](const std::string& row) {
+      return "has no row for vertex " + std::to_string(id) + row;
+    };
     if (!t.has_ids()) why = ", as it has " + std::to_string(t.rows().size()) + " rows, and " + no_ids;
     for (const table* const other : tables)
       if (why.empty() && other != &t && other->has(id))
         why =
             ", which " + other->path() + " has" + (other->has_ids() ? "" : std::string(", where ") + no_ids);
-    throw input_error(t.path() + ": has no row for vertex " + std::to_string(id) + why);
+    if (after == t.rows().begin()) throw input_error(t.path() + ": " + text(why));
+    const row_of& before = after[-1];
+    t.refuse(before.row, text(why) + "; this is the row of vertex " + std::to_string(before.id));
   };
 }
 

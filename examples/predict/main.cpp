@@ -87,13 +87,40 @@ prediction_task task_of(predict_command& c) {
   return {std::move(file), std::move(model), std::move(data), has_labels, std::move(pairs)};
 }
 
-/// How labels and features are understood.
+/// How many of the pairs are edges of the graph, in either direction.
+std::size_t linked_pairs(const prediction_task& task) {
+  const auto sorted = [](partita::io::edge e) {
+    return partita::io::edge{std::min(e.source, e.target), std::max(e.source, e.target)};
+  };
+  const auto key = [](const partita::io::edge& e) { return std::pair(e.source, e.target); };
+  std::vector<partita::io::edge> pairs;
+  for (const partita::io::edge e : task.pairs) pairs.push_back(sorted(e));
+  std::ranges::sort(pairs, {}, key);
+  std::vector<bool> linked(pairs.size(), false);
+  for (const partita::io::edge e : task.data.edges) {
+    const auto same = std::ranges::equal_range(pairs, key(sorted(e)), {}, key);
+    if (!same.empty()) linked[static_cast<std::size_t>(same.begin() - pairs.begin())] = true;
+  }
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    if (k > 0 && key(pairs[k]) == key(pairs[k - 1])) linked[k] = linked[k - 1];
+    count += linked[k];
+  }
+  return count;
+}
+
+/// How labels and features are understood, and which pairs are no test of the model.
 std::vector<std::string> notes_on(const prediction_task& task) {
   std::vector<std::string> notes = task.data.notes;
   if (task.model.options.embedding == 0 && !task.model.options.raw_features &&
       task.data.vertex_features.has_negative())
     notes.push_back(
         "some features are negative, so features are not divided by their row sums, which the model's were");
+  if (const std::size_t linked = linked_pairs(task); linked > 0)
+    notes.push_back(
+        fmt::format("{} of the {} pairs of --links are edges of this graph, over which messages "
+                    "pass: to test the model on held-out ones, leave them out of edges.npy",
+                    linked, task.pairs.size()));
   return notes;
 }
 

@@ -123,8 +123,8 @@ ordered_json in_json(const nn::task_scores& scores) {
                                  std::pair("test", &scores.parts[2])}) {
     ordered_json& to = j[name];
     to[name_of(scores.task)] = or_null(of->score);
-    if (scores.task == labels) to["roc_auc"] = or_null(of->roc_auc);
     if (scores.task == links) to["hits"] = or_null(of->hits);
+    if (scores.task == labels || scores.task == links) to["roc_auc"] = or_null(of->roc_auc);
     if (scores.task == values)
       to["rmse"] = or_null(of->root_mean_square), to["mae"] = or_null(of->mean_absolute);
     if (scores.task != classes) continue;

@@ -99,10 +99,13 @@ class Checkpoints(ProgramCase):
         for k, shape in enumerate(shapes):
             self.folder = os.path.join(self.scratch, str(k))
             which = [signal.SIGTERM, signal.SIGINT][k % 2]
-            process, said, errors = self.signalled(which, *shape, *self.kept("--every", "3"))
+            process, said, errors = self.signalled(which, *shape, *self.kept("--every", "3"), "--evaluate-every", "999999999")
             with open(self.out) as f:
                 result = json.load(f)
             done = result["epochs"]
+            scores = result["val_accuracies"]  # of the epoch that the signal ends, and of no other
+            self.assertEqual((scores[:-1], scores[-1]), ([None] * (done - 1), result["val_accuracy"]))
+            self.assertEqual((result["val_accuracy"], result["best_val_epoch"]), (result["scores"]["val"]["accuracy"], done))
             self.assertEqual((process.returncode, said), (0, ""))
             self.assertEqual(errors, f"train: {which.name} ended training after epoch {done} of 100000000; --resume continues from there\n")
             self.assertEqual((result["stopped"], len(result["loss"])), (True, done))

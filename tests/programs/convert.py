@@ -281,8 +281,9 @@ class Formats:
         assert load("features.npy") == [[k] for k in range(1, 7)] and load("edges.npy") == [[0, 2], [2, 4]] and sorted(os.listdir(path)) == ["edges.npy", "features.npy"]
         market = self.write("p.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
         for option, of, text, sentence in (
-                ("features", plain, "1\n2\n", r"csv: has no row for vertex 2, as it has 2 rows, and row v, from 0, is vertex v"),
-                ("labels", plain, "0\n1\n", r"csv: has no row for vertex 2"),
+                ("features", plain, "1\n2\n", r"csv:2: has no row for vertex 2, as it has 2 rows, and row v, from 0, is vertex v.*; this is the row of vertex 1"),
+                ("labels", plain, "0\n1\n", r"csv:2: has no row for vertex 2"),
+                ("labels", gaps, "id,class\n3,cat\n7,dog\n", r'csv:2: expected 2 numbers and commas between, found "3,cat"; names are numbered first, in NumPy with names, classes = numpy.unique\(column, return_inverse=True\)'),
                 ("features", gaps, "3,1\n7,2\n30,1e39\n1412,0\n", r"csv:3: feature 0 is 1e\+39, which is not a finite 32-bit number"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,\n1412,0\n", r"csv:4: feature 0 is nan"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,1\n1412,0\n\n7,1\n", r"csv:7: vertex 7 has come before"),
@@ -298,7 +299,7 @@ class Formats:
             self.refused(1, sentence, gaps, self.path("w"), "--labels", csv("3,1\n7,1\n"), "--split", self.write("s.csv", text))
         assert not os.path.exists(self.path("w"))
         with_ids = csv("3,1\n7,2\n30,1\n1412,0\n")
-        self.refused(1, r"v.csv: has no row for vertex 5, which .*l.csv has$", gaps, self.path("w"), "--features", with_ids, "--labels", self.write("l.csv", "5,1\n3,0\n"))
+        self.refused(1, r"v.csv:1: has no row for vertex 5, which .*l.csv has; this is the row of vertex 3", gaps, self.path("w"), "--features", with_ids, "--labels", self.write("l.csv", "5,1\n3,0\n"))
         self.refused(1, r"v.csv: has no row for vertex 0, which .*l.csv has, where row v, from 0, is vertex v", gaps, self.path("w"), "--features", with_ids, "--labels", self.write("l.csv", "3,1\n3,0\n"))
         table = self.write("edges.csv", "\ufeffsource,target,weight\n30,1412,1\n3,30,2\n1412,7,1\n")
         self.convert(table, path, "--features", with_ids)

@@ -116,6 +116,13 @@ class Predict(ProgramCase):
                 self.assertLess(difference(read_npy(self.out)[1], expected), 1e-12, (decoder, policy))
             self.predict("--quiet")
             self.assertLess(difference(read_npy(self.out)[1], rows), 1e-12, decoder)
+        with open(os.path.join(self.data, "edges.npy"), "rb") as f:
+            content = f.read()
+        ends = iter(array.array("q", content[10 + struct.unpack("<H", content[8:10])[0]:]))
+        edges = {frozenset(e) for e in zip(ends, ends)}
+        linked = sum(frozenset(p) in edges for p in pairs)
+        shown = run(PREDICT, "--model", self.model, "--data", self.data, "--out", self.out, "--links", file)
+        self.assertEqual((linked > 0, f": {linked} of the 30 pairs of --links are edges of this graph, over which messages pass: " in shown.stderr), (True, True), shown.stderr)
         bad = run(PREDICT, "--model", self.model, "--data", self.data, "--out", self.out, "--links", os.path.join(files, "bad.npy"))
         self.check_refused(bad, 1, f"row 0 has vertex {N}, which is not one of {N}")
         self.train("--model", "gcn")

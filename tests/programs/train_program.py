@@ -429,6 +429,8 @@ class TrainProgram(ProgramCase):
         self.assertIn("\ntest: Hits@1 ", train("--data", self.folder, "--model", "gcn", "--epochs", "1", *links, "--hits", "1").stdout)
         shared = self.train(*links, "--hits", "1", data=self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 2], (2, 2))))
         self.assertIn(shared["scores"]["test"]["hits"], (0, 0.5, 1))
+        self.assertIn(8 * shared["scores"]["test"]["roc_auc"], range(9))  # two links, two negatives
+        self.assertEqual((by_own["scores"]["train"]["roc_auc"], by_own["scores"]["test"]["roc_auc"] in (0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1)), (None, True))
         self.refused(1, "links_test_negatives.npy: row 1 has vertex 6, which is not one of 6", "--data", self.ring(**split, links_test_negatives_npy=ints([4, 1, 5, 6], (2, 2))), "--model", "gcn", *links)
 
     def test_tasks(self):

@@ -40,6 +40,27 @@ TEST_CASE("ranks and hits by hand, as OGB's evaluators have them") {
   expect_error<shape_error>("not equally many", [&] { nn::ranks_among(links, std::vector<double>(4)); });
 }
 
+TEST_CASE("the area under the ROC curve counts each pair of a link and a negative, half where they tie") {
+  const std::vector<double> links{0.5, 0.1, 0.9};
+  // 0.5 beats 0.1 and 0.4 and ties with 0.5; 0.1 ties with 0.1; 0.9 beats all four.
+  CHECK(nn::area_under_roc(links, {0.4, 0.6, 0.5, 0.1}) == (2.5 + 0.5 + 4) / 12);
+  CHECK(nn::area_under_roc(links, {0.05}) == 1);
+  CHECK(nn::area_under_roc(links, {1, 2}) == 0);
+  CHECK(nn::area_under_roc(std::vector<double>(7, 3.0), std::vector<double>(5, 3.0)) == 0.5);
+  CHECK(nn::area_under_roc(std::vector<double>{NAN, 1}, {0, NAN}) == 0.25);
+  CHECK(std::isnan(nn::area_under_roc({}, {1.0})));
+  CHECK(std::isnan(nn::area_under_roc(links, {})));
+  // Links i / m, negatives j / n: link i beats those below i n / m, and ties with that one, if there is one.
+  const std::size_t m = 12, n = 18;
+  std::vector<double> upper, lower;
+  for (std::size_t i = 0; i < m; ++i) upper.push_back(static_cast<double>(i * n));
+  for (std::size_t j = 0; j < n; ++j) lower.push_back(static_cast<double>(j * m));
+  double won = 0;
+  for (std::size_t i = 0; i < m; ++i)
+    won += static_cast<double>((i * n + m - 1) / m) + (i * n % m == 0 ? 0.5 : 0);
+  CHECK(nn::area_under_roc(upper, lower) == won / (m * n));
+}
+
 io::dataset directed_data() {
   io::dataset data = io::karate_club();
   std::vector<io::edge> some;

@@ -4,6 +4,7 @@
 #include "partita/train/link_trainer.hpp"
 
 #include <doctest/doctest.h>
+#include <set>
 
 #include "partita/graph/link_split.hpp"
 #include "partita/io/karate.hpp"
@@ -65,6 +66,7 @@ TEST_CASE("links are ranked among negatives that are given or drawn, the same on
   shared.negatives[1] = {true, {0, 9, 4, 5, 7, 8, 3, 30}};
   auto o = options_of(nn::link_decoding::dot, 2), drawn = o;
   drawn.links.ranking_negatives = 5;
+  double of_drawn_pairs = 0;
   for (const auto& [data, how] : {std::pair(&own, &o), {&shared, &o}, {&shared, &drawn}}) {
     std::optional<nn::task_scores> expected;
     for (const int ranks : {1, 3, 6})
@@ -77,8 +79,53 @@ TEST_CASE("links are ranked among negatives that are given or drawn, the same on
         CHECK(found.parts[2].score == doctest::Approx(expected->parts[2].score).epsilon(1e-12));
         CHECK(found.parts[1].score == doctest::Approx(expected->parts[1].score).epsilon(1e-12));
         CHECK(found.parts[2].hits == expected->parts[2].hits);
+        CHECK(found.parts[1].roc_auc == expected->parts[1].roc_auc);
+        CHECK(found.parts[2].roc_auc == expected->parts[2].roc_auc);
       });
+    if (data == &own) of_drawn_pairs = expected->parts[2].roc_auc;
+    if (how == &drawn)
+      CHECK(expected->parts[2].roc_auc == of_drawn_pairs);  // whichever rank knows what is no link
   }
+}
+
+/// Scores of validation and test links, and of one pair for each that is drawn, in a slow loop.
+double slow_area(nn::link_trainer<double, host>& t, const io::dataset& data, std::size_t part,
+                 std::uint64_t seed) {
+  std::set<std::pair<global_index, global_index>> known;
+  for (const auto* const edges : {&data.edges, &data.validation_links, &data.test_links})
+    for (const io::edge e : *edges) known.insert({e.source, e.target});
+  const auto& held_out = part == 0 ? data.validation_links : data.test_links;
+  std::vector<io::edge> links(held_out.begin(), held_out.end()), pairs;
+  std::ranges::stable_sort(links, {}, &io::edge::source);
+  const std::uint64_t word = random_key{seed, part, 0x6e200000u}.word();
+  for (std::size_t i = 0; i < links.size(); ++i)
+    for (global_index k = 0; k < 64; ++k) {
+      const auto w = static_cast<global_index>(base::random_bits(word, static_cast<std::int64_t>(i), k) %
+                                               static_cast<std::uint64_t>(data.vertices));
+      if (w == links[i].source || known.contains({links[i].source, w})) continue;
+      pairs.push_back({links[i].source, w});
+      break;
+    }
+  CHECK(pairs.size() == links.size());
+  const auto s = nn::scores_of_pairs(t.decoder(), t.evaluate(), std::span<const io::edge>(links)),
+             n = nn::scores_of_pairs(t.decoder(), t.evaluate(), std::span<const io::edge>(pairs));
+  double won = 0;
+  for (const double a : s)
+    for (const double b : n) won += a == b ? 0.5 : static_cast<double>(a > b);
+  return won / static_cast<double>(s.size() * n.size());
+}
+
+TEST_CASE("the area under the ROC curve is that of the pairs, on every mesh") {
+  const auto o = options_of(nn::link_decoding::dot, 3);
+  for (const int ranks : {1, 2, 6})
+    test_support::with_mesh(default_mesh(grid_2d, ranks), [&](const host_mesh& m) {
+      nn::link_trainer<double, host> t(m, karate(), o, grid_2d);
+      t.run();
+      const nn::task_scores found = t.scores();
+      for (const std::size_t part : {0, 1})
+        CHECK(found.parts[part + 1].roc_auc == slow_area(t, karate(), part, o.seed));
+      CHECK(std::isnan(found.parts[0].roc_auc));
+    });
 }
 
 TEST_CASE("ranks among given negatives are those of the scores") {

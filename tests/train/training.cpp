@@ -215,7 +215,12 @@ TEST_CASE("epochs between evaluations have no scores, and checkpoints can be rea
   const ending every = trained({}, o);
   o.evaluate_every = 3;
   const scratch folder;
-  trained({}, o, folder.dir, 4);
+  const nn::training_result ended = trained({}, o, folder.dir, 4).result;
+  REQUIRE(ended.epochs.size() == 4);  // is evaluated as the last one, which the checkpoint does not have
+  CHECK(ended.epochs[3].train_accuracy == every.result.epochs[3].train_accuracy);
+  CHECK(ended.epochs[3].validation_accuracy == every.result.epochs[3].validation_accuracy);
+  CHECK(ended.kept().test_accuracy == every.result.epochs[3].test_accuracy);
+  CHECK((ended.stopped && !ended.out_of_patience && ended.best_validation_epoch > 0));
   const ending some = trained({}, o, folder.dir);
   CHECK(some.result.resumed_from == 4);
   CHECK(some.losses == every.losses);

@@ -142,6 +142,21 @@ inline std::vector<double> ranks_among_shared(std::span<const double> links, std
   return ranks;
 }
 
+/// The probability that a link scores higher than a negative, half of it where they score the same:
+///
+///     AUC = (1 / (m N)) sum_ij ([s_i > t_j] + [s_i = t_j] / 2)
+///
+/// of m links with scores s and N negatives with scores t, the area under the ROC curve. Not a number where
+/// there is no link or no negative; a link whose score is not a number scores lower, such a negative higher.
+/// Local. Source: Kipf and Welling, Variational Graph Auto-Encoders (2016).
+inline double area_under_roc(std::span<const double> links, std::vector<double> negatives) {
+  const double pairs = static_cast<double>(links.size()) * static_cast<double>(negatives.size());
+  if (pairs == 0) return std::numeric_limits<double>::quiet_NaN();
+  double lost = 0;
+  for (const double rank : ranks_among_shared(links, std::move(negatives))) lost += rank - 1;
+  return (pairs - lost) / pairs;
+}
+
 namespace detail {
 
 /// How many of this rank's vertices `rows` score higher than each link, then how many score the same: all but

@@ -20,7 +20,10 @@ namespace partita::nn {
 /// with negatives that are drawn anew in each epoch (sampling::links_and_negatives), the same for any number
 /// of ranks. Scores are MRR and Hits of validation and test links among all vertices (full_ranks), among
 /// negatives that are drawn for each link once and for all (link_options::ranking_negatives), or among those
-/// of the data (dataset::negatives); Hits among shared ones are those of hits_above.
+/// of the data (dataset::negatives); Hits among shared ones are those of hits_above. scores() also has the
+/// area under the ROC curve, of these links and of shared negatives, or else of one that is drawn for each
+/// link u -> v once and for all: u -> w for the first of 64 uniform w that is not u and for which u -> w is
+/// not known.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. What travels: as for
 /// trainer, and what the decoder sends; in the phase "distribute" of each epoch, which is not counted as
@@ -47,9 +50,9 @@ class link_trainer final : public trainer<T, Device> {
         policy_(p),
         decoder_(options.links.decoder, data.classes, this->parameters(), options.seed),
         rows_(this->model().row_blocking()),
+        by_source_(options.links.ranking_negatives > 0),
         links_(graph::link_rows<T>(m, p, rows_, data, {.of_sources = true})),
-        known_(graph::link_rows<T>(m, p, rows_, data,
-                                   {.held_out = true, .of_sources = options.links.ranking_negatives > 0})),
+        known_(graph::link_rows<T>(m, p, rows_, data, {.held_out = true, .of_sources = by_source_})),
         held_out_{data.validation_links, data.test_links},
         negatives_(data.negatives) {
     if (options.links.ranking_negatives > 0) negatives_ = {};
@@ -62,19 +65,17 @@ class link_trainer final : public trainer<T, Device> {
   link_decoder<T, Device>& decoder() { return decoder_; }
 
   std::array<double, 3> split_scores(int) override {
-    const task_scores found = scores();
+    const task_scores found = ranking(this->evaluate());
     return {found.parts[0].score, found.parts[1].score, found.parts[2].score};
   }
-  /// Of validation and test links; what travels: a forward pass, and see full_ranks or scores_of_pairs; for
-  /// drawn negatives also an all-reduce of their targets.
+  /// Of validation and test links; what travels: a forward pass, see full_ranks and scores_of_pairs, and
+  /// all-reduces of the targets of drawn negatives.
   task_scores scores() override {
-    task_scores found{io::task::links, {}};
     const matrix& h = this->evaluate();
+    task_scores found = ranking(h);
     for (std::size_t k = 0; k < held_out_.size(); ++k)
-      if (negatives_[k].are_shared)
-        score_among_shared(k, h, found.parts[k + 1]);
-      else
-        score_ranks(ranks_of(k, h), found.parts[k + 1]);
+      found.parts[k + 1].roc_auc =
+          area_under_roc(scores_of(held_out_[k], h), scores_of(unlinked_pairs(k, h.row_range()), h));
     return found;
   }
   /// Throws error: a loss of one's own is one of vertices.
@@ -105,19 +106,59 @@ class link_trainer final : public trainer<T, Device> {
     return options;
   }
 
+  /// Scores without the area under the ROC curve.
+  task_scores ranking(const matrix& h) const {
+    task_scores found{io::task::links, {}};
+    for (std::size_t k = 0; k < held_out_.size(); ++k)
+      if (negatives_[k].are_shared)
+        score_among_shared(k, h, found.parts[k + 1]);
+      else
+        score_ranks(ranks_of(k, h), found.parts[k + 1]);
+    return found;
+  }
   void score_ranks(const std::vector<double>& ranks, part_scores& of) const {
     of.score = mean_reciprocal_rank(ranks);
     of.hits = hits_at(ranks, options_.links.hits);
   }
   void score_among_shared(std::size_t part, const matrix& h, part_scores& of) const {
-    const std::vector<double> links =
-        scores_of_pairs(decoder_, h, std::span<const io::edge>(held_out_[part]));
+    const std::vector<double> links = scores_of(held_out_[part], h);
+    std::vector<double> negatives = scores_of(shared_pairs(part), h);
+    of.score = mean_reciprocal_rank(ranks_among_shared(links, negatives));
+    of.hits = hits_above(links, std::move(negatives), options_.links.hits);
+  }
+  std::vector<double> scores_of(std::span<const io::edge> pairs, const matrix& h) const {
+    return scores_of_pairs(decoder_, h, pairs);
+  }
+  std::vector<io::edge> shared_pairs(std::size_t part) const {
     const std::span<const std::int64_t> ends = negatives_[part].vertices;
     std::vector<io::edge> pairs;
     for (std::size_t k = 0; k < ends.size(); k += 2) pairs.push_back({ends[k], ends[k + 1]});
-    std::vector<double> negatives = scores_of_pairs(decoder_, h, std::span<const io::edge>(pairs));
-    of.score = mean_reciprocal_rank(ranks_among_shared(links, negatives));
-    of.hits = hits_above(links, std::move(negatives), options_.links.hits);
+    return pairs;
+  }
+  /// Those that the links of a part have in common, or one for each link. Of (u, w) the rank draws that has
+  /// the row that tells whether it is known.
+  std::vector<io::edge> unlinked_pairs(std::size_t part, interval own) const {
+    if (negatives_[part].are_shared) return shared_pairs(part);
+    constexpr std::uint64_t stream = 0x6e200000u;
+    constexpr global_index draws = 64;
+    const std::uint64_t word = random_key{options_.seed, part, stream}.word();
+    const auto n = static_cast<std::uint64_t>(known_.vertices());
+    const auto& links = held_out_[part];
+    const auto drawn = [&](std::size_t i, global_index t) {
+      return static_cast<global_index>(base::random_bits(word, static_cast<std::int64_t>(i), t) % n);
+    };
+    std::vector<global_index> left(links.size(), 0);  // draws from the first that serves, it included
+    for (std::size_t i = 0; i < links.size(); ++i)
+      for (global_index t = 0; t < draws && left[i] == 0; ++t) {
+        const global_index u = links[i].source, w = drawn(i, t), row = by_source_ ? u : w;
+        if (w != u && own.contains(row) && !sampling::is_link(known_, row, by_source_ ? w : u))
+          left[i] = draws - t;
+      }
+    mesh_.world().all_reduce(left, reduction::max);
+    std::vector<io::edge> pairs;
+    for (std::size_t i = 0; i < links.size(); ++i)
+      if (left[i] > 0) pairs.push_back({links[i].source, drawn(i, draws - left[i])});
+    return pairs;
   }
   std::vector<double> ranks_of(std::size_t part, const matrix& h) const {
     const std::span<const io::edge> links = held_out_[part];
@@ -177,6 +218,7 @@ class link_trainer final : public trainer<T, Device> {
   policy policy_;
   link_decoder<T, Device> decoder_;
   blocking rows_;
+  bool by_source_;  ///< whether rows of known_ are of sources
   sampling::graph<T> links_, known_;
   std::array<io::array<io::edge>, 2> held_out_;
   std::array<io::link_negatives, 2> negatives_;

@@ -12,9 +12,30 @@
 
 #include "partita/comm/communicator.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/nn/learning_rate.hpp"
 #include "partita/train/options.hpp"
 
 namespace partita::nn {
+
+namespace detail {
+
+/// Adds the report of an epoch to a result, or puts it in the place of that epoch's; whether its validation
+/// score is the best so far.
+inline bool add_epoch(training_result& to, const epoch_report& report, early_stopping& best,
+                      const training_options& options) {
+  if (!to.epochs.empty() && to.epochs.back().epoch == report.epoch) to.epochs.pop_back();
+  to.epochs.push_back(report);
+  const bool better = best.improves(report.validation_accuracy);
+  if (better) {
+    to.best_validation_epoch = report.epoch;
+    to.test_accuracy_at_best_validation = report.test_accuracy;
+  }
+  to.out_of_patience = options.patience > 0 && best.stops();
+  to.kept_epoch = options.patience > 0 ? to.best_validation_epoch : report.epoch;
+  return better;
+}
+
+}  // namespace detail
 
 /// The maximum and the sum of `mine` over the ranks. Collective.
 inline over_ranks summarize(const communicator& world, global_index mine) {

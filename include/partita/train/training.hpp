@@ -32,12 +32,13 @@ class training {
   /// The training steps of an epoch, with its learning rate, then an evaluation, where there is one
   /// (training_options::evaluate_every); other epochs have scores that are not numbers.
   virtual epoch_report epoch(int number);
-  /// All epochs requested in the options that are left, each a call of epoch. All ranks have far memory, or
-  /// none has. The mesh's ledger is cleared before each; what travels in the phases "evaluation" and
-  /// "checkpoint" is not counted as training. With patience, the parameters are afterwards those of the epoch
-  /// with the best validation score. Throws error when a loss, a gradient or a parameter is not finite, which
-  /// it names, before any of it is saved, and if more epochs have been trained than the options ask for;
-  /// input_error for patience without vertices for validation; what how.load and how.save throw.
+  /// All epochs requested in the options that are left, each a call of epoch. One without an evaluation that
+  /// how.stop ends is evaluated after how.save, and observed again. All ranks have far memory, or none has.
+  /// The mesh's ledger is cleared before each; what travels in the phases "evaluation" and "checkpoint" is
+  /// not counted as training. With patience, the parameters are afterwards those of the epoch with the best
+  /// validation score. Throws error when a loss, a gradient or a parameter is not finite, which it names,
+  /// before any of it is saved, and if more epochs have been trained than the options ask for; input_error
+  /// for patience without vertices for validation; what how.load and how.save throw.
   training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
 
   /// What training goes on from, without reports: parameters on every rank, the rows of an embedding on the
@@ -128,6 +129,7 @@ class training {
     if (options_.clip > 0) clip_gradients(parameters(), options_.clip, norm_of_gradients());
     optimizer_.step(parameters(), numbers);
   }
+  bool evaluates(int epoch) const { return epoch % options_.evaluate_every == 0 || epoch == options_.epochs; }
   double seconds() const { return mesh_.ledger().seconds(); }
   /// Seconds until what has been called is done.
   double seconds_since(double begin) { return mesh_.queue().synchronize(), seconds() - begin; }
@@ -312,8 +314,7 @@ epoch_report training<T, Device>::epoch(int number) {
   const comm::phase_scope phase(mesh_.ledger(), "evaluation");
   detail::report_step(mesh_.world(), mine, not_finite, report);
   share(report, mine);
-  if (number % options_.evaluate_every == 0 || number == options_.epochs)
-    report.set_scores(split_scores(number));
+  if (evaluates(number)) report.set_scores(split_scores(number));
   rate_.end_epoch(report.loss);
   return report;
 }
@@ -334,17 +335,7 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
     }
   result.first_epoch = std::chrono::steady_clock::now();
   early_stopping best(std::max(options_.patience, 1));
-  const auto add = [&](const epoch_report& report) {
-    result.epochs.push_back(report);
-    const bool better = best.improves(report.validation_accuracy);
-    if (better) {
-      result.best_validation_epoch = report.epoch;
-      result.test_accuracy_at_best_validation = report.test_accuracy;
-    }
-    result.out_of_patience = options_.patience > 0 && best.stops();
-    result.kept_epoch = options_.patience > 0 ? result.best_validation_epoch : report.epoch;
-    return better;
-  };
+  const auto add = [&](const epoch_report& r) { return detail::add_epoch(result, r, best, options_); };
   {
     const comm::phase_scope phase(m.ledger(), "checkpoint");
     for (const epoch_report& r : begin(how)) add(r);
@@ -377,6 +368,14 @@ training_result training<T, Device>::run(const epoch_observer& observe, const co
       const comm::phase_scope phase(m.ledger(), "checkpoint");
       save(result.epochs, how);
     }
+  }
+  if (result.stopped && !result.out_of_patience && !evaluates(result.epochs.back().epoch)) {
+    const comm::phase_scope phase(m.ledger(), "evaluation");
+    epoch_report report = result.epochs.back();
+    report.set_scores(split_scores(report.epoch));
+    if (add(report) && options_.patience > 0) keep();
+    if (observe) observe(report);
+    result.out_of_patience = false;
   }
   if (std::ssize(result.epochs) == options_.epochs) result.out_of_patience = false;
   const comm::phase_scope phase(m.ledger(), "summary");
