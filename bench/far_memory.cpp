@@ -13,6 +13,7 @@
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/compiled/algebra.hpp"
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
