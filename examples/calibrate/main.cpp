@@ -3,6 +3,7 @@
 /// programs like it.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
+#include <chrono>
 #include <fmt/core.h>
 #include <map>
 #include <memory>
@@ -37,7 +38,10 @@ command parse_command(int argc, char** argv) {
   app.add_option("file", c.file, "the JSON file to write, for train --machine")
       ->required()
       ->option_text("FILE.json");
-  app.add_option("--seconds", c.seconds, "time for measuring kernels, each at least once")
+  app.add_option(
+         "--seconds", c.seconds,
+         "time for messages and kernels; longer only where it does not suffice\nfor each kernel once, "
+         "and until the last measurement ends")
       ->check(positive)
       ->option_text("N")
       ->capture_default_str();
@@ -82,16 +86,17 @@ void print_link(const char* where, const std::optional<partita::emulated::link>&
                1e-9 * l->bandwidth);
 }
 
-partita::memory::kernel_rates measure(const command& c, bool tells) {
+/// In `seconds`.
+partita::memory::kernel_rates measure(const command& c, double seconds, bool tells) {
   double next = 0;
-  const auto tell = [&](double seconds, int samples) {
-    if (!tells || seconds < next) return;
-    fmt::print("{:.0f} s: {} measurements\n", seconds, samples);
+  const auto tell = [&](double spent, int samples) {
+    if (!tells || spent < next) return;
+    fmt::print("{:.0f} s: {} measurements\n", c.seconds - seconds + spent, samples);
     std::fflush(stdout);
-    next = seconds + c.seconds / 10;
+    next = spent + c.seconds / 10;
   };
   return in_precision(c.precision, [&](auto zero) {
-    return calibration::measure_kernels<decltype(zero)>(c.seconds, c.threads, tell);
+    return calibration::measure_kernels<decltype(zero)>(seconds, c.threads, tell);
   });
 }
 
@@ -99,9 +104,12 @@ int calibrate(const command& c, const partita::communicator& world) {
   const bool first = world.rank() == 0, tells = first && !c.quiet;
   described_machine m;
   m.precision = c.precision;
-  m.kernels = std::make_shared<const partita::memory::kernel_rates>(measure(c, tells));
+  const auto begin = std::chrono::steady_clock::now();
   const calibration::network n = c.comm == "mpi" ? calibration::measure_network(world)
                                                  : calibration::measure_threads(cores_per_rank(world));
+  const std::chrono::duration<double> of_messages = std::chrono::steady_clock::now() - begin;
+  m.kernels = std::make_shared<const partita::memory::kernel_rates>(
+      measure(c, c.seconds - of_messages.count(), tells));
   if (!first) return 0;
   m.ranks_of_node = n.ranks_of_node;
   m.inside = n.inside.value_or(partita::emulated::link());

@@ -72,7 +72,8 @@ void add_plan(CLI::App& app, plan_command& p) {
       ->delimiter(',')
       ->check(count)
       ->option_text("K[,...]");
-  app.add_option("--rows", p.rows, "rows of the table, the fastest first")
+  app.add_option("--rows", p.rows,
+                 "rows of the table, the fastest first; the one with the fewest words\nis there in any case")
       ->check(count)
       ->option_text("N")
       ->capture_default_str();

@@ -56,6 +56,12 @@ std::string options_of(const planned& p, const command& c) {
 /// Of what seconds and words are.
 const char* unit_of(const command& c) { return c.in_batches() ? "an epoch" : "a step"; }
 
+/// Of those that fit, or of all if none does, the first of those with the fewest words.
+auto fewest_words(const std::vector<planned>& all, const command& c) {
+  return std::ranges::min_element(
+      all, {}, [&](const planned& p) { return std::pair(!fits(p, c.memory), p.of.cost.words.max_rank); });
+}
+
 /// What the first is better in, and what limits it.
 std::string reason(const std::vector<planned>& all, const command& c) {
   const planned& best = all.front();
@@ -67,8 +73,7 @@ std::string reason(const std::vector<planned>& all, const command& c) {
   if (other != all.end())
     why += fmt::format("; the next policy, {}, takes {:.2f} times as long", other->of.policy.name,
                        other->of.cost.seconds / cost.seconds);
-  const auto least = std::ranges::min_element(
-      all, {}, [&](const planned& p) { return std::pair(!fits(p, c.memory), p.of.cost.words.max_rank); });
+  const auto least = fewest_words(all, c);
   if (least->of.cost.words.max_rank < cost.words.max_rank)
     why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
                        least->of.cost.words.max_rank, options_of(*least, c),
@@ -113,13 +118,14 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
   fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:>10} {:>10} {:>14} {:>10}\n", "partition", "policy",
              "mesh", width == 0 ? "" : ways, width, "exchange", "stationary", "chunks",
              fmt::format("ms {}", unit_of(c)), "waiting", "words received", "MiB a rank");
-  for (std::size_t k = 0; k < std::min(all.size(), static_cast<std::size_t>(rows)); ++k) {
-    const planned& p = all[k];
+  const auto shown = std::min(std::ssize(all), static_cast<std::ptrdiff_t>(rows));
+  std::vector<planned> table(all.begin(), all.begin() + shown);
+  if (const auto least = fewest_words(all, c); least - all.begin() >= shown) table.push_back(*least);
+  for (const planned& p : table)
     fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
                p.of.policy.name, to_string(p.of.mesh), way_of(p, c), width, exchange_of(p), stationary_of(p),
                chunks_of(p), 1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
                mebibytes(p.of.cost.buffer_bytes.max_rank), fits(p, c.memory) ? "" : "  does not fit");
-  }
   fmt::print("{} compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
              c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given, options_of(all.front(), c));
 }

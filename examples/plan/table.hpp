@@ -21,7 +21,8 @@ void require_fitting(const std::vector<planned>& all, const command& c);
 /// reads it: not those of `plan` alone, nor --json, nor the machine, which `train` would emulate.
 std::string given_in(const CLI::App& app);
 
-/// The first rows, why the first one is chosen, and the command that trains so with what else was given.
+/// The first rows and the one with the fewest words, why the first one is chosen, and the command that trains
+/// so with what else was given.
 void print_plan(const std::vector<planned>& all, const command& c, int ranks, int rows,
                 const std::string& given);
 

@@ -41,7 +41,7 @@ partita::memory::far_rates bound_memory(const partita::device_queue<Device>& que
   if (near + from > *c.memory - window)
     throw partita::budget_error(fmt::format(
         "half of --memory is the window of far memory, and the other half, {} bytes, has no room beside "
-        "buffers of {} bytes that stay near: --memory must be at least {}",
+        "buffers of {} bytes that stay near: --memory needs at least {}",
         *c.memory - window, near, (32 * near + 14) / 15));
   return start_far(queue, {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, from)});
 }
@@ -128,7 +128,8 @@ void write_trained(nn::training<T, Device>& training, const job& j) {
     write_rows(c.save_embeddings, std::move(outputs.hidden), outputs.hidden_width, vertices);
 }
 
-/// Throws also what is thrown in training; a window that is too small is said as what --memory must be.
+/// Throws also what is thrown in training; a window that is too small is said as what --memory needs at
+/// least.
 template <class T, class Device>
 outcome train_in(const job& j, const mesh_maker<Device>& make_mesh,
                  const far_starter<Device>& start_far) try {
@@ -164,6 +165,8 @@ outcome train_in(const job& j, const mesh_maker<Device>& make_mesh,
   return o;
 } catch (const partita::budget_error& e) {
   if (e.least_window == 0) throw;
-  throw partita::budget_error(fmt::format("{}, and --memory, half of which is the window, at least {}",
-                                          e.what(), 2 * e.least_window));
+  throw partita::budget_error(
+      fmt::format("{}; --memory, half of which is the window, needs at least {}, and for a later operation "
+                  "perhaps more",
+                  e.what(), 2 * e.least_window));
 }

@@ -20,16 +20,17 @@ double megabytes(partita::global_index bytes) { return 1e-6 * static_cast<double
 
 nn::epoch_observer epoch_printer(int epochs, io::task task) {
   const auto begin = clock::now();
-  return [=, last = begin - std::chrono::hours(1), done = 0](const nn::epoch_report& r) mutable {
-    ++done;
+  return [=, last = begin - std::chrono::hours(1), done = 0, seen = 0](const nn::epoch_report& r) mutable {
+    const bool again = std::exchange(seen, r.epoch) == r.epoch;  // a signal has ended training here
+    if (!again) ++done;
     const auto now = clock::now();
-    if (r.epoch < epochs && !r.comparison && now - last < std::chrono::milliseconds(300)) return;
+    if (r.epoch < epochs && !r.comparison && !again && now - last < std::chrono::milliseconds(300)) return;
     last = now;
     fmt::print("epoch {:4}/{}  loss {:.6f}  {}train {:>7}  validation {:>7}  test {:>7}  {:.0f} s left\n",
                r.epoch, epochs, r.loss, task == io::task::classes ? "" : std::string(title_of(task)) + ": ",
                score_text(task, r.train_accuracy), score_text(task, r.validation_accuracy),
                score_text(task, r.test_accuracy), seconds_between(begin, now) / done * (epochs - r.epoch));
-    if (const auto& k = r.comparison)
+    if (const auto& k = r.comparison; k && !again)
       fmt::print(
           "guard: loss {:.6f}, the exact one {:.6f}, logits differ by {:.1f} %, gradients have the cosine "
           "{:.3f}{}\n",
@@ -84,7 +85,8 @@ void print_scores(const command& c, int ranks, const outcome& run, io::task task
   if (task == io::task::values)
     fmt::print("\ntest: RMSE {:.6g}, MAE {:.6g}\n", test.root_mean_square, test.mean_absolute);
   else if (task == io::task::links)
-    fmt::print("\ntest: Hits@{} {}\n", c.training.links.hits, score_text(io::task::classes, test.hits));
+    fmt::print("\ntest: Hits@{} {}, area under the ROC curve {:.4f}\n", c.training.links.hits,
+               score_text(io::task::classes, test.hits), test.roc_auc);
   else if (task == io::task::labels)
     fmt::print("\ntest: area under ROC curves {:.4f}\n", test.roc_auc);
   else

@@ -133,6 +133,9 @@ class CalibrateProgram(ProgramCase):
         said = [c for c in plan["candidates"] if (c["policy"], "x".join(map(str, c["mesh"])), c["exchange"], c["stationary"], c["partition"]) ==
                 (of["--policy"], of["--mesh"], of.get("--exchange", ""), of.get("--stationary", ""), of.get("--partition", "none"))]
         self.assertEqual([(c["fits"], str(c["predicted_words_received"]["max_rank"])) for c in said], [(True, found.group(1))])
+        shown = run(PLAN, *arguments, "--memory", str(most), "--rows", "1")
+        table = shown.stdout.splitlines()[1:-2]
+        self.assertEqual((len(table), f" {found.group(1)} " in table[-1], of["--mesh"] in table[-1]), (2, True, True), shown.stdout)
 
     def test_what_a_machine_may_say(self):
         kernel = {"kernel": "gemm", "rows": 4, "bytes": 8, "seconds": 1e-6}

@@ -45,8 +45,8 @@ expect 1 "without a card scripts/ptx-run, of the sources, runs this program on a
   env EMULATOR_DEVICES=0 LD_LIBRARY_PATH="$1/build/release/tests/emulator/lib" "$1/build/release/examples/train" --data karate --model gcn --device cuda
 # The workspace of cuBLAS is there before the window, and stays near: the least --memory that is named suffices.
 offloaded=("$run" train --data karate --model gcn --epochs 1 --far pinned --memory)
-expect 1 "that stay near: --memory must be at least " "${offloaded[@]}" 1M
-least=$("${offloaded[@]}" 1M 2>&1 | sed -n 's/.*must be at least //p') || true
+expect 1 "that stay near: --memory needs at least " "${offloaded[@]}" 1M
+least=$("${offloaded[@]}" 1M 2>&1 | sed -n 's/.*needs at least //p') || true
 expect 0 "accuracy" "${offloaded[@]}" "$least"
 expect 1 "4 ranks need 4 devices, and this machine has 2; use --comm threads or mpi, or scripts/ptx-run --devices 4 without a card" env EMULATOR_DEVICES=2 "$run" train --data karate --model gcn --comm nccl --ranks 4
 
