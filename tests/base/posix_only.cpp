@@ -2,10 +2,14 @@
 // What uses the operating system, with what POSIX has alone.
 #include <array>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
+#include <string>
 #include <thread>
+#include <unistd.h>
 
 #include "partita/comm/cores.hpp"
 #include "partita/io/mapped_npy.hpp"

@@ -99,8 +99,8 @@ const std::vector<sound_verb>& sound_verbs() {
        {few},
        {"broadcast of f64"},
        0,
-       {"broadcast of f64 of group world; rank 1 waits in broadcast of f64"}}};  // eight are the most in
-                                                                                 // flight
+       // Eight are the most in flight: its root waits for room.
+       {"broadcast of f64 of group world; rank 1 waits in broadcast of f64"}}};
   return all;
 }
 

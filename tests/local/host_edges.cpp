@@ -180,9 +180,8 @@ TEST_CASE("cpu exact: blocks of rows and panels of terms leave no row out") {
     CHECK(wrong == 0);
   }
 }
-TEST_CASE_TEMPLATE(
-    "cpu exact: sums of the most units are exact, and those of what is not finite are no numbers", T, float,
-    double) {
+TEST_CASE_TEMPLATE("cpu exact: sums of the most units are exact, and those of what is not finite are NaN", T,
+                   float, double) {
   // As many as the grid is for, and the largest there can be: together nearly 2^51 units.
   const local_index terms = 255, n = 11;
   const T most = std::nextafter(T(2), T(0));
@@ -212,6 +211,11 @@ TEST_CASE_TEMPLATE(
         CHECK(of_level.view()(0, j) == 0);
         CHECK(std::isnan(of_level.view()(1, j)));
       }
+    multiply(partita::base::exact_grid::of_products(1e300, 1e300, terms));  // whose C is infinite
+    for (local_index j = 0; j < n; ++j) {
+      CHECK(sums[0].view()(0, j) == 0);
+      CHECK(std::isnan(sums[0].view()(1, j)));
+    }
   }
 }
 TEST_CASE("cpu exact: the magnitude of what is not a number is infinite") {

@@ -16,8 +16,8 @@ namespace partita::algebra::detail {
 /// on a common grid, for double matrices on two. Where rows of X travel, the stages form both; where sums
 /// travel, they run once for each.
 ///
-/// Collective over the mesh: constructor and call. What travels: what the stages send, sums as doubles, for
-/// double matrices twice, and what common_grid sends.
+/// Collective over the mesh: constructor and call. What travels: what the stages send, rows of X once, sums
+/// as doubles and for double matrices twice, where these travel also A's blocks; and what common_grid sends.
 template <class T, class Device>
 class exact_product final : public product<T, T> {
  public:
@@ -97,7 +97,8 @@ class exact_product final : public product<T, T> {
   mesh<Device> mesh_;
   product_stages<T, Device, double, T> stages_;
   global_index terms_;
-  buffer<double, Device> sums_, fine_;  ///< fine_: the parts of the second sums, while the first are in place
+  buffer<double, Device> sums_,
+      fine_;  ///< fine_: the fine sums, while the buffers of the stages have the coarse ones
 };
 
 }  // namespace partita::algebra::detail

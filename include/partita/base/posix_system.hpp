@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <fcntl.h>
 #include <optional>
 #include <string>
 #include <sys/resource.h>
@@ -53,7 +54,10 @@ inline void prefer_large_pages(void*, std::size_t) {}
 inline int unnamed_file(const std::string& folder) {
   std::string name = folder + "/.partita-" + std::string(6, 'X');
   const int made = ::mkstemp(name.data());
-  if (made >= 0) ::unlink(name.c_str());
+  if (made >= 0) {
+    ::fcntl(made, F_SETFD, FD_CLOEXEC);
+    ::unlink(name.c_str());
+  }
   return made;
 }
 /// Reserves `size` bytes from `at` on of a file that ends at `end`; returns 0 or the code of an error. Where

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The operating system behind one interface, partita::base::system: all that Linux offers, elsewhere what
-/// POSIX has. PARTITA_POSIX_ONLY chooses the latter on Linux, too.
+/// POSIX has. PARTITA_POSIX_ONLY chooses the latter on Linux, too; it must then be defined for every object
+/// of a program, compiled libraries included, since inline functions differ by it.
 
 #if defined(__linux__) && !defined(PARTITA_POSIX_ONLY)
 #include "partita/base/linux_system.hpp"

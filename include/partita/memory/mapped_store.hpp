@@ -33,7 +33,7 @@ class mapped_store : public far_store {
   /// `resident`: bytes of mapped files that may stay resident. Throws device_error, naming the folder, if no
   /// file can be made there.
   explicit mapped_store(std::filesystem::path folder, std::size_t resident = std::size_t{128} << 20)
-      : folder_(std::move(folder)), resident_(resident), file_(base::system::unnamed_file(folder_.string())) {
+      : folder_(std::move(folder)), resident_(resident), file_(base::system::unnamed_file(folder_.native())) {
     if (file_ < 0)
       throw device_error("no scratch file can be made in the folder " + folder_.string() + ": " +
                          std::generic_category().message(errno));

@@ -148,12 +148,14 @@ class link_trainer final : public trainer<T, Device> {
       return static_cast<global_index>(base::random_bits(word, static_cast<std::int64_t>(i), t) % n);
     };
     std::vector<global_index> left(links.size(), 0);  // draws from the first that serves, it included
-    for (std::size_t i = 0; i < links.size(); ++i)
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      if (by_source_ && !own.contains(links[i].source)) continue;
       for (global_index t = 0; t < draws && left[i] == 0; ++t) {
         const global_index u = links[i].source, w = drawn(i, t), row = by_source_ ? u : w;
         if (w != u && own.contains(row) && !sampling::is_link(known_, row, by_source_ ? w : u))
           left[i] = draws - t;
       }
+    }
     mesh_.world().all_reduce(left, reduction::max);
     std::vector<io::edge> pairs;
     for (std::size_t i = 0; i < links.size(); ++i)

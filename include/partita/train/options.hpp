@@ -293,7 +293,8 @@ struct pipeline_result {
   std::vector<pipeline_comparison> comparisons;
 };
 
-/// What passed between near and far memory in the last epoch, evaluation included, the same on every rank.
+/// What passed between near and far memory in the last epoch, the same on every rank; with its evaluation,
+/// unless that was made only because the run was stopped.
 struct far_result {
   over_ranks chunks;         ///< of all operations
   over_ranks read, written;  ///< bytes
@@ -323,8 +324,10 @@ struct training_result {
   double distribute_seconds =
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
   std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
-  std::vector<comm::ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
-  task_scores scores;                      ///< of the model that is kept
+  /// Of the last epoch, summed over the ranks; with its evaluation, unless that was made only because the run
+  /// was stopped.
+  std::vector<comm::ledger_entry> ledger;
+  task_scores scores;  ///< of the model that is kept
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
   std::optional<far_result> far;  ///< of queues with far memory
@@ -335,7 +338,8 @@ struct training_result {
   }
 };
 
-/// Called on every rank after each epoch.
+/// Called on every rank after each epoch; again, with its scores, for one without an evaluation after which
+/// continuation::stop ended the run.
 using epoch_observer = std::function<void(const epoch_report&)>;
 
 }  // namespace partita::nn

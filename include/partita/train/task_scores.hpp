@@ -96,7 +96,7 @@ struct score_counts {
 struct part_scores {
   double score = detail::no_score;             ///< accuracy, micro-F1, R^2 or MRR
   double macro_f1 = detail::no_score;          ///< of classes
-  double roc_auc = detail::no_score;           ///< of labels, see algebra::area_under_roc, and links
+  double roc_auc = detail::no_score;           ///< of labels (algebra::area_under_roc) and links
   double root_mean_square = detail::no_score;  ///< of values: of the errors
   double mean_absolute = detail::no_score;     ///< of values
   double hits = detail::no_score;              ///< of links: Hits at K, see link_options

@@ -32,13 +32,13 @@ class training {
   /// The training steps of an epoch, with its learning rate, then an evaluation, where there is one
   /// (training_options::evaluate_every); other epochs have scores that are not numbers.
   virtual epoch_report epoch(int number);
-  /// All epochs requested in the options that are left, each a call of epoch. One without an evaluation that
-  /// how.stop ends is evaluated after how.save, and observed again. All ranks have far memory, or none has.
-  /// The mesh's ledger is cleared before each; what travels in the phases "evaluation" and "checkpoint" is
-  /// not counted as training. With patience, the parameters are afterwards those of the epoch with the best
-  /// validation score. Throws error when a loss, a gradient or a parameter is not finite, which it names,
-  /// before any of it is saved, and if more epochs have been trained than the options ask for; input_error
-  /// for patience without vertices for validation; what how.load and how.save throw.
+  /// All epochs requested in the options that are left, each a call of epoch. If how.stop ends the run after
+  /// an epoch without an evaluation, that is evaluated after how.save and reported again. All ranks have far
+  /// memory, or none has. The mesh's ledger is cleared before each; what travels in the phases "evaluation"
+  /// and "checkpoint" is not counted as training. With patience, the parameters are afterwards those of the
+  /// epoch with the best validation score. Throws error when a loss, a gradient or a parameter is not finite,
+  /// which it names, before any of it is saved, and if more epochs have been trained than the options ask
+  /// for; input_error for patience without vertices for validation; what how.load and how.save throw.
   training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
 
   /// What training goes on from, without reports: parameters on every rank, the rows of an embedding on the

@@ -52,8 +52,8 @@ struct continuation {
   /// For a new run: the parameters to begin with, and the rows of an embedding; see training::assign.
   std::function<state_dict<T>()> initial = {};
   std::string source = "the state";  ///< what messages call `initial`
-  /// Called at a fixed interval of epochs, after the last one, and when the run is stopped; then without the
-  /// scores that the last epoch has only since it is the last.
+  /// Called at a fixed interval of epochs, after the last one, and when the run is stopped; in that case
+  /// without the scores of an evaluation that is made only because the run ends.
   std::function<void(training_state<T>)> save = {};
   int every = 1;
   /// After each epoch: whether to end the run there. It ends if any rank says so.
