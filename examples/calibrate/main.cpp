@@ -40,8 +40,8 @@ command parse_command(int argc, char** argv) {
       ->option_text("FILE.json");
   app.add_option(
          "--seconds", c.seconds,
-         "time for messages and kernels; longer only where it does not suffice\nfor each kernel once, "
-         "and until the last measurement ends")
+         "time budget for messages and kernels; exceeded only to measure each\nkernel once and to finish "
+         "the last measurement")
       ->check(positive)
       ->option_text("N")
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,11 +66,15 @@ class table {
   }
 
  private:
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
   static io::number_table<double> numbers_of(const io::text_source& text, int threads) try {
     return io::parse_csv<double>(text, threads);
   } catch (const input_error& e) {
-    throw input_error(e.what() + std::string("; names are numbered first, in NumPy with names, classes = "
-                                             "numpy.unique(column, return_inverse=True)"));
+    const std::string_view said = e.what(), found = said.substr(std::min(said.find("found \""), said.size()));
+    if (std::ranges::none_of(found.substr(std::min(found.size(), std::size_t{7})), is_letter)) throw;
+    throw input_error(std::string(said) +
+                      "; replace names by numbers first, in NumPy with names, classes = "
+                      "numpy.unique(column, return_inverse=True)");
   }
   bool begins_with_ids(std::span<const global_index> ids, bool complete) {
     std::vector<row_of> rows(rows_);

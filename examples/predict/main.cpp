@@ -2,6 +2,7 @@
 /// Predicts with a model that train has saved, over any number of ranks, under any partition policy.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -89,6 +90,7 @@ prediction_task task_of(predict_command& c) {
 
 /// How many of the pairs are edges of the graph, in either direction.
 std::size_t linked_pairs(const prediction_task& task) {
+  if (task.pairs.empty()) return 0;
   const auto sorted = [](partita::io::edge e) {
     return partita::io::edge{std::min(e.source, e.target), std::max(e.source, e.target)};
   };

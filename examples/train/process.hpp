@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "partita/base/index.hpp"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

@@ -283,11 +283,12 @@ class Formats:
         for option, of, text, sentence in (
                 ("features", plain, "1\n2\n", r"csv:2: has no row for vertex 2, as it has 2 rows, and row v, from 0, is vertex v.*; this is the row of vertex 1"),
                 ("labels", plain, "0\n1\n", r"csv:2: has no row for vertex 2"),
-                ("labels", gaps, "id,class\n3,cat\n7,dog\n", r'csv:2: expected 2 numbers and commas between, found "3,cat"; names are numbered first, in NumPy with names, classes = numpy.unique\(column, return_inverse=True\)'),
+                ("labels", gaps, "id,class\n3,cat\n7,dog\n", r'csv:2: expected 2 numbers and commas between, found "3,cat"; replace names by numbers first, in NumPy with names, classes = numpy.unique\(column, return_inverse=True\)'),
                 ("features", gaps, "3,1\n7,2\n30,1e39\n1412,0\n", r"csv:3: feature 0 is 1e\+39, which is not a finite 32-bit number"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,\n1412,0\n", r"csv:4: feature 0 is nan"),
                 ("features", gaps, "i,x\n3,1\n7,2\n30,1\n1412,0\n\n7,1\n", r"csv:7: vertex 7 has come before"),
                 ("features", gaps, "3,1\n7,x\n", r'csv:2: expected 2 numbers and commas between, found "7,x"'),
+                ("features", gaps, "3,1\n7\n", r'csv:2: expected 2 numbers and commas between, found "7"$'),
                 ("features", market, "1\n2\n3\n", r"csv:3: vertex 2 is not in .*p.mtx"),
                 ("features", market, "", r"csv: has no rows"),
                 ("labels", market, "0\n1.5\n", r"csv:2: the label 1.5 is not a class, a whole number from 0 to 1, or -1 or nothing"),
