@@ -14,6 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "partita/base/processor.hpp"
+
 namespace test_system {
 
 using namespace partita::base;
@@ -31,23 +33,20 @@ off_t size_of(int file) {
   return status.st_size;
 }
 
-TEST_CASE("on Linux a thread is bound to a core; POSIX knows of no cores") {
+TEST_CASE("a thread is bound to a core") {
   std::thread([] {
-    const auto before = on_linux::cores_of_thread();
+    const auto before = cores_of_thread();
     REQUIRE(before.has_value());
     std::size_t core = 8 * before->size() - 1;
     while (((*before)[core / 8] >> core % 8 & 1) == 0) --core;
-    on_linux::core_mask last{};
+    core_mask last{};
     last[core / 8] = static_cast<std::uint8_t>(1u << core % 8);
-    CHECK(on_linux::bind_thread(last));
-    CHECK(on_linux::cores_of_thread() == last);
-    CHECK_FALSE(on_linux::bind_thread({}));
-    CHECK(on_linux::bind_thread(*before));
-    CHECK(on_linux::cores_of_thread() == before);
-    CHECK_FALSE(on_posix::bind_thread(last));
-    CHECK(on_linux::cores_of_thread() == before);
+    CHECK(bind_thread(last));
+    CHECK(cores_of_thread() == last);
+    CHECK_FALSE(bind_thread({}));
+    CHECK(bind_thread(*before));
+    CHECK(cores_of_thread() == before);
   }).join();
-  CHECK_FALSE(on_posix::cores_of_thread().has_value());
 }
 
 TEST_CASE("free memory is what /proc/meminfo says, and at most what is installed") {
@@ -68,8 +67,7 @@ TEST_CASE("peak memory grows by what is written, and stays") {
   const std::size_t before = on_linux::peak_resident_bytes(), bytes = before + (std::size_t{64} << 20);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);
-  on_linux::prefer_large_pages(memory, bytes);
-  on_posix::prefer_large_pages(memory, bytes);
+  prefer_large_pages(memory, bytes);
   for (std::size_t k = 0; k < bytes; k += 4096) static_cast<char*>(memory)[k] = 1;
   CHECK(on_linux::peak_resident_bytes() >= bytes);
   CHECK(on_linux::peak_resident_bytes() > before);

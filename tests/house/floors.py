@@ -104,8 +104,9 @@ CASTS = {
     "memory/cuda_far.hpp",
 }
 
-# The operating system is asked in two headers of base, Linux for what POSIX has not in one.
-SYSTEM = re.compile(r"^base/(linux|posix)_system\.hpp$")
+# The operating system is asked in three headers of base, Linux for what POSIX has not in two.
+SYSTEM = re.compile(r"^base/((linux|posix)_system|processor)\.hpp$")
+LINUX_HEADERS = {"base/linux_system.hpp", "base/processor.hpp"}
 LINUX = re.compile(r"/proc/|/sys/|\b(sched_[gs]etaffinity|cpu_set_t|pthread_[gs]etaffinity_np|fallocate|O_TMPFILE|FALLOC_\w+|MADV_HUGEPAGE|SYS_\w+|syscall|prctl|memfd_create|mremap)\b")
 
 TOKEN = re.compile(
@@ -316,9 +317,9 @@ def check_header(path, text, declared, kernels=frozenset()):
     if FLOORS[folder] > HIGHEST_VENDOR_FLOOR and folder != INSTANTIATES:
         for place in PLACE.finditer(code):
             yield None, line_of(place.start()), f"{folder} is above floor {HIGHEST_VENDOR_FLOOR} and names the place {place[0]}"
-    if path.as_posix() != "base/linux_system.hpp":
+    if path.as_posix() not in LINUX_HEADERS:
         for call in LINUX.finditer(with_includes):
-            yield None, line_of(call.start()), f"Linux alone has {call[0]}: base/linux_system.hpp asks for it"
+            yield None, line_of(call.start()), f"Linux alone has {call[0]}: base/linux_system.hpp and base/processor.hpp ask for it"
     for word, sentence in FORBIDDEN:
         if "prints" in sentence and MAY_PRINT.match(path.as_posix()):
             continue

@@ -21,7 +21,7 @@ TOGETHER = {
     "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
     "algebra/gemm.cpp": "algebra/gemm_operand algebra/partial_products",
     "base/random.cpp": "base/step_number",
-    "base/system.cpp": "base/linux_system base/posix_system",
+    "base/system.cpp": "base/linux_system base/posix_system base/processor",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
     "memory/cuda_graph.cpp": "memory/captured",
     "transfer/coo_entries.cpp": "local/coo_arrays local/cuda/coo_entries",

@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <optional>
-#include <sched.h>
 #include <string>
 #include <string_view>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <system_error>
@@ -23,7 +21,6 @@
 
 namespace partita::base::on_linux {
 
-using on_posix::core_mask;
 using on_posix::modification_time;
 using on_posix::peak_resident_bytes;
 
@@ -49,23 +46,6 @@ inline std::optional<std::size_t> number_after(const char* file, std::string_vie
 
 }  // namespace detail
 
-inline std::optional<core_mask> cores_of_thread() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return std::nullopt;
-  core_mask cores{};
-  for (std::size_t core = 0; core < 8 * cores.size(); ++core)
-    if (CPU_ISSET(core, &mask)) cores[core / 8] = static_cast<std::uint8_t>(cores[core / 8] | 1u << core % 8);
-  return cores;
-}
-inline bool bind_thread(const core_mask& cores) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  for (std::size_t core = 0; core < 8 * cores.size(); ++core)
-    if ((cores[core / 8] >> core % 8 & 1) != 0) CPU_SET(core, &mask);
-  return ::sched_setaffinity(0, sizeof mask, &mask) == 0;
-}
-
 inline std::optional<std::size_t> free_memory() {
   const auto kibibytes = detail::number_after("/proc/meminfo", "MemAvailable:", 0);
   return kibibytes ? std::optional(*kibibytes << 10) : std::nullopt;
@@ -73,11 +53,6 @@ inline std::optional<std::size_t> free_memory() {
 inline std::optional<std::size_t> resident_file_bytes() {
   const auto pages = detail::number_after("/proc/self/statm", "", 2);  // size, resident, shared
   return pages ? std::optional(*pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) : std::nullopt;
-}
-inline void prefer_large_pages(void* memory, std::size_t bytes) {
-#ifdef MADV_HUGEPAGE
-  ::madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
 }
 
 inline int unnamed_file(const std::string& folder) {

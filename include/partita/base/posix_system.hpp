@@ -3,7 +3,6 @@
 /// What partita asks of the operating system, as POSIX alone has it. All functions are local.
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +17,6 @@
 #include <unistd.h>
 
 namespace partita::base::on_posix {
-
-/// Bit mask of up to 1024 core ids.
-using core_mask = std::array<std::uint8_t, 128>;
-
-/// The affinity mask of the calling thread. Linux alone has one.
-inline std::optional<core_mask> cores_of_thread() { return std::nullopt; }
-/// Binds the calling thread to these cores; false where that fails. Nothing is bound but on Linux.
-inline bool bind_thread(const core_mask&) { return false; }
 
 /// Bytes of memory that this machine can give without swapping; elsewhere than on Linux all that it has.
 inline std::optional<std::size_t> free_memory() {
@@ -47,9 +38,6 @@ inline std::size_t peak_resident_bytes() {
 }
 /// Bytes of mapped files that are resident in this process, which Linux alone reports.
 inline std::optional<std::size_t> resident_file_bytes() { return std::nullopt; }
-/// A hint that whole large pages are wanted for this memory, which Linux alone takes.
-inline void prefer_large_pages(void*, std::size_t) {}
-
 /// A descriptor of a new file of this folder that has no name, or -1 and errno.
 inline int unnamed_file(const std::string& folder) {
   std::string name = folder + "/.partita-" + std::string(6, 'X');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The operating system behind one interface, partita::base::system: all that Linux offers, elsewhere what
+/// The operating system behind one interface, partita::base::system, for what needs POSIX at least (what does
+/// not is in base/processor.hpp): all that Linux offers, elsewhere what
 /// POSIX has. PARTITA_POSIX_ONLY chooses the latter on Linux, too; it must then be defined for every object
 /// of a program, compiled libraries included, since inline functions differ by it.
 

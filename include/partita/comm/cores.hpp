@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <thread>
 
-#include "partita/base/system.hpp"
+#include "partita/base/processor.hpp"
 
 namespace partita::comm {
 
 /// Bit mask of up to 1024 core ids; trivially copyable, so that ranks can exchange it.
-using core_set = base::system::core_mask;
+using core_set = base::core_mask;
 
 constexpr bool contains(const core_set& cores, std::size_t core) {
   return (cores[core / 8] >> core % 8 & 1) != 0;
@@ -27,7 +27,7 @@ constexpr int count(const core_set& cores) {
 
 /// The calling thread's affinity mask; if unavailable, the first std::thread::hardware_concurrency() cores.
 inline core_set usable_cores() {
-  if (const auto cores = base::system::cores_of_thread()) return *cores;
+  if (const auto cores = base::cores_of_thread()) return *cores;
   core_set cores{};
   for (std::size_t core = 0;
        core < std::min<std::size_t>(std::thread::hardware_concurrency(), 8 * cores.size()); ++core)
@@ -55,12 +55,11 @@ inline core_set share_of(const core_set& cores, int part, int parts) {
 /// object; does nothing where the system refuses.
 class bound_to {
  public:
-  explicit bound_to(const core_set& cores)
-      : before_(usable_cores()), bound_(base::system::bind_thread(cores)) {}
+  explicit bound_to(const core_set& cores) : before_(usable_cores()), bound_(base::bind_thread(cores)) {}
   bound_to(const bound_to&) = delete;
   bound_to& operator=(const bound_to&) = delete;
   ~bound_to() {
-    if (bound_) base::system::bind_thread(before_);
+    if (bound_) base::bind_thread(before_);
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "partita/base/system.hpp"
+#include "partita/base/processor.hpp"
 
 namespace partita::memory {
 
@@ -17,7 +17,7 @@ inline void ask_for_large_pages(void* memory, std::size_t bytes) {
   if (bytes < 8 * page) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
-  base::system::prefer_large_pages(reinterpret_cast<void*>(first), last - first);
+  base::prefer_large_pages(reinterpret_cast<void*>(first), last - first);
 }
 
 }  // namespace partita::memory
