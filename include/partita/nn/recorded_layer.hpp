@@ -87,7 +87,7 @@ class recorder {
 /// A layer Z = f(H), forward only: f(make, h) is called once, in the constructor, and returns Z of verbs of
 /// autodiff/ on the variable h (n x in) and on the parameters it makes with `make`, a recorder. Its products
 /// are the builder's, so that layers of a width share plans, and predictions are exact. What depends on a
-/// constant H alone is computed once.
+/// constant H alone (algebra::operand::constant) is computed once.
 ///
 ///     net.add(nn::recorded(b, in, [&](auto& make, auto h) {
 ///       return spmm(a, gemm(h, make.glorot("W", {in, out})));
