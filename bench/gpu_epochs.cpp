@@ -91,14 +91,14 @@ nn::training_options options_of(const bench_case& c) {
   o.hidden = {c.hidden};
   o.layers = c.layers;
   o.raw_features = true;
-  if (c.bf16) o.operands = nn::operand_format::bfloat16;
+  if (c.bf16) o.operands = nn::operand_precision::bfloat16;
   return o;
 }
 
 struct figures {
   std::int64_t nonzeros = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
-  nn::over_ranks peak, allocations, words, predicted;
+  nn::max_and_total peak, allocations, words, predicted;
   bench::cuda_calls calls;                   ///< by all ranks, in the steady epochs
   bool own_dense = true, own_sparse = true;  ///< built-in kernels instead of the vendor's libraries
   std::size_t device_bytes = 0;              ///< held by the process after training, pools included
@@ -168,7 +168,7 @@ figures train(const communicator& world, const bench_case& c, const io::dataset&
 
 bench::json in_json(const bench_case& c, const figures& f, int epochs) {
   const auto an_epoch = [&](std::int64_t count) { return static_cast<double>(count) / epochs; };
-  const auto of_ranks = [](nn::over_ranks o) {
+  const auto of_ranks = [](nn::max_and_total o) {
     return bench::json{{"max_rank", o.max_rank}, {"total", o.total}};
   };
   return {{"case", c.name},

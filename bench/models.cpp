@@ -100,7 +100,7 @@ cost cost_of(const io::dataset& d, const summing_model& of, const policy& p, mes
   nn::training_options o = options_of(of.model, nn::coupling::coupled);
   o.aggregation = of.aggregation;
   if (of.batch > 0)
-    o.mini_batch = {.batch = of.batch, .fanouts = {10, 10}, .placement = sampling::placement::home};
+    o.mini_batch = {.batch = of.batch, .fanouts = {10, 10}, .placement = sampling::placement::owner};
   threads::run(shape.size(), [&](const communicator& world) {
     const device_queue<host> queue;
     const mesh<host> m(world, shape, reproducibly ? reproducible(queue) : queue);
@@ -136,7 +136,7 @@ void print_costs_in(const io::dataset& d, const summing_model& of, int ranks, co
 void print_costs(const io::dataset& d, int ranks) {
   std::printf(
       "%d ranks as threads, %lld vertices, %zu edges; batches of 1024, ten neighbours in each layer, "
-      "placement home; medians of 3 runs of 5 epochs\n\n"
+      "placement owner; medians of 3 runs of 5 epochs\n\n"
       "| model | precision | policy | mesh | ms an epoch, fast | reproducible | ratio | of words | of peak "
       "bytes |\n"
       "|---|---|---|---|---|---|---|---|---|\n",

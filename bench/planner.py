@@ -43,7 +43,7 @@ def read(path):
 
 def options_of(candidate):
     given = ["--policy", candidate["policy"], "--mesh", "x".join(map(str, candidate["mesh"]))]
-    for key, option in (("exchange", "exchange"), ("stationary", "stationary"), ("exchange_chunks", "exchange-chunks")):
+    for key, option in (("exchange", "exchange"), ("stationary", "stationary"), ("exchange_pieces", "exchange-pieces")):
         given += [f"--{option}", str(candidate[key])] if candidate[key] else []
     return given
 

@@ -32,7 +32,7 @@ struct problem {
 struct contender {
   std::string name;
   std::function<void(int)> step;
-  nn::over_ranks words;
+  nn::max_and_total words;
   std::vector<double> seconds = {};
 };
 
@@ -46,7 +46,7 @@ nn::training_options options_of(const problem& p) {
 
 template <class Trainer>
 contender contender_of(const communicator& world, std::string name, std::shared_ptr<Trainer> trainer) {
-  const nn::over_ranks words = nn::summarize(world, trainer->predicted().words);
+  const nn::max_and_total words = nn::summarize(world, trainer->predicted().words);
   return {std::move(name), [trainer](int round) { trainer->step(round); }, words};
 }
 

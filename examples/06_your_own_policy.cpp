@@ -46,7 +46,7 @@ std::vector<double> product(const policy& p) {
 
     m.ledger().clear();
     multiply(x, y);
-    const nn::over_ranks words = nn::summarize(world, m.ledger().total().words);
+    const nn::max_and_total words = nn::summarize(world, m.ledger().total().words);
     const std::vector<double> whole = collect(y);  // (n, f) on every rank
     if (m.rank() != 0) return;
     result = whole;

@@ -15,7 +15,7 @@ constexpr int ranks = 4;
 constexpr global_index n = 4000, f = 16, batch = 256, part = n / ranks;
 
 /// The loss of the last iteration, and the rows of X that ranks received from others. Collective.
-std::pair<double, global_index> train(const communicator& world, bool at_home) {
+std::pair<double, global_index> train(const communicator& world, bool at_owners) {
   const mesh<host> m(world, {.row = ranks}), whole(world, {.col = ranks}), alone(self::world(), mesh_shape{});
   std::vector<triplet<double>> mine;  // A takes the mean over v, eight vertices of its part, and one of any
   for (global_index v = world.rank(); v < n; v += ranks)
@@ -25,7 +25,7 @@ std::pair<double, global_index> train(const communicator& world, bool at_home) {
   const auto value = [](auto v, auto j) { return base::random_uniform(1, v, j) + (v / part == j ? 0.5 : 0); };
   const auto x = generate<vertex_rows, double>(m, {n, f}, value);  // (n/P, f)
 
-  const sampling::row_homes homes{x.row_blocking(), vertex_rows.rows, ranks};
+  const sampling::vertex_owners owners{x.row_blocking(), vertex_rows.rows, ranks};
   const sampling::graph<double> graph(a);
   sampling::neighbour_sampler<double> draw(graph, {.fanouts = {5, 5}, .keep_diagonal = true});
   sampling::sample<double> s;
@@ -36,14 +36,14 @@ std::pair<double, global_index> train(const communicator& world, bool at_home) {
   for (global_index i = 0; i < 30; ++i) {
     std::vector<global_index> roots;
     for (global_index k = i * batch; k < (i + 1) * batch; ++k) roots.push_back(k * 1597 % n);
-    const auto lists = at_home ? home_shares(graph, roots, homes) : sampling::equal_shares(roots, ranks);
+    const auto lists = at_owners ? owner_shares(graph, roots, owners) : sampling::equal_shares(roots, ranks);
     draw(lists[world.rank()], i, s);
     rows.assign(s.vertices);
     dense<double, vertex_rows, host> h(alone, rows.shape(0));  // (n_0, f)
     rows(x, h);                                                // H_0 = R X
 
     const nn::builder<double, host> b(alone, h.row_blocking(), {.sampled = true}, parameters);
-    auto net = nn::convolutions<nn::gcn_conv>(nn::block_operators(alone, s.blocks, false), {f, 16, ranks}, b);
+    auto net = nn::convolutions<nn::gcn_conv>(nn::block_matrices(alone, s.blocks, false), {f, 16, ranks}, b);
     const auto class_of = [&](auto r) { return s.vertices[r] / part; };  // the roots are the first vertices
     const algebra::vertex_labels<host> labels(alone, net.row_blocking(), class_of);
     const auto& z = net.forward(h, {.training = true});     // (roots here, classes)
@@ -65,6 +65,7 @@ int main() {
     const auto [again, fewer] = train(world, true);
     if (std::abs(loss - again) > 1e-12 || loss > 0.5 || 2 * fewer > rows) throw error("not as expected");
     if (world.rank() == 0)
-      std::printf("loss %.3f; rows from other ranks: %d, at home %d\n", loss, int(rows), int(fewer));
+      std::printf("loss %.3f; rows from other ranks: %d, and %d with roots at their owners\n", loss,
+                  int(rows), int(fewer));
   });
 }

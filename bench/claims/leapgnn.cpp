@@ -62,7 +62,7 @@ outcome random_batches_miss() {
   parts p;
   double off = 0;
   for (const auto& [order, ranks, r] : two_hops()) {
-    const double expected = (ranks - 1.0) / ranks, missed = ratio(r.any.remote, r.any.needed);
+    const double expected = (ranks - 1.0) / ranks, missed = ratio(r.even.remote, r.even.needed);
     off = std::max(off, std::abs(missed - expected));
     p.require(std::abs(missed - expected) <= 0.01, text("%s, P = %d: %.4f", order, ranks, missed));
   }
@@ -73,10 +73,10 @@ outcome home_roots() {
   parts p;
   double least = 1e9, most = 0, worst = 0, cut = 0;
   for (const auto& [order, ranks, r] : two_hops()) {
-    worst = std::max(worst, ratio(r.home.remote, r.any.remote));
+    worst = std::max(worst, ratio(r.owner.remote, r.even.remote));
     if (std::string_view(order) != "planted") continue;
-    least = std::min(least, ratio(r.any.remote, r.home.remote));
-    most = std::max(most, ratio(r.any.remote, r.home.remote));
+    least = std::min(least, ratio(r.even.remote, r.owner.remote));
+    most = std::max(most, ratio(r.even.remote, r.owner.remote));
     cut = std::max(cut, r.cut);
   }
   p.require(worst <= 1.01, text("%.3f times the rows on some partition", worst));
@@ -93,10 +93,10 @@ outcome without_gathering() {
   double least = 1e9, most = 0;
   for (const int ranks : {2, 4}) {
     const placement_rows r = planted_order().rows({3, 4096, true, 1}, ranks);
-    const double apart = ratio(r.apart.remote, r.any.remote);
+    const double apart = ratio(r.apart.remote, r.even.remote);
     least = std::min(least, apart), most = std::max(most, apart);
     found += text("%s%.1f times more on %d", found.empty() ? "" : ", ", apart, ranks);
-    p.require(r.home.remote <= r.any.remote, "together, home receives more");
+    p.require(r.owner.remote <= r.even.remote, "together, owner receives more");
   }
   p.require(most >= 1.9 && least > 1, text("%.2f to %.2f times", least, most));
   return p.result(found + "; partita gathers once for all, and never receives more");
@@ -112,10 +112,10 @@ nn::training_options batches(placement how) {
 outcome weighted_gradients() {
   parts p;
   const io::dataset d = random_graph(61, 5, 13, 5);
-  const auto serial = trained(d, batches(placement::any), row_1d, {1, 1, 1});
+  const auto serial = trained(d, batches(placement::even), row_1d, {1, 1, 1});
   double off = 0;
   for (const int ranks : {2, 3, 4}) {
-    const auto found = trained(d, batches(placement::home), row_1d, {ranks, 1, 1});
+    const auto found = trained(d, batches(placement::owner), row_1d, {ranks, 1, 1});
     for (std::size_t i = 0; i < serial.size(); ++i) off = std::max(off, std::abs(found[i] - serial[i]));
   }
   p.require(off < 1e-5, text("weights differ by %.1e", off));
@@ -126,9 +126,9 @@ outcome words_of_the_model() {
   parts p;
   const io::dataset d = random_graph(61, 5, 13, 5);
   const auto weights =
-      static_cast<global_index>(trained(d, batches(placement::any), row_1d, {1, 1, 1}).size());
+      static_cast<global_index>(trained(d, batches(placement::even), row_1d, {1, 1, 1}).size());
   for (const int ranks : {2, 4})
-    for (const placement how : {placement::any, placement::home}) {
+    for (const placement how : {placement::even, placement::owner}) {
       nn::training_options o = batches(how);
       o.mini_batch.micro_batches = 3;
       const auto r = train(d, o, row_1d, {ranks, 1, 1});
@@ -198,11 +198,13 @@ void set_vertices_of_leapgnn(int vertices) { vertices_of_graphs = vertices; }
 std::vector<claim> of_leapgnn() {
   return {{"LeapGNN", "19", "random batches miss (P-1)/P of their rows, however vertices are cut", "0.01",
            random_batches_miss},
-          {"LeapGNN", "20", "roots at home, gathered together: never more rows, far fewer with a good cut",
+          {"LeapGNN", "20",
+           "roots at their owners, gathered together: never more rows, far fewer with a good cut",
            "at most 1.01 times; at least 2.9 times fewer", home_roots},
           {"LeapGNN", "21", "without gathering together: more rows, 3 hops, 4096 roots a rank",
            "1.9 to 2.7 times more", without_gathering},
-          {"LeapGNN", "22", "gradients of roots at home are those of the batch", "1e-5", weighted_gradients},
+          {"LeapGNN", "22", "gradients of roots at their owners are those of the batch", "1e-5",
+           weighted_gradients},
           {"LeapGNN", "23", "the model moves in one all-reduce", "(T-1) P |W| and T all-reduces",
            words_of_the_model},
           {"LeapGNN", "24", "only rows of the input frontier are fetched", "1.19 to 1.81 times fewer",
@@ -211,7 +213,8 @@ std::vector<claim> of_leapgnn() {
            cheapest_placement},
           {"LeapGNN", "26", "crowded roots: at most 1.1 of the mean for at most 10 % more rows",
            "max/min 2.0 to 3.3", crowded_roots,
-           "with q times the mean on one part, (q - 1.1)/P of the batch must leave home, and each such root "
+           "with q times the mean on one part, (q - 1.1)/P of the batch must leave their owners, and each "
+           "such root "
            "costs 25 to 52 "
            "rows: 10 % hold up to q = 1.2 on 4 ranks and 1.5 on 16"}};
 }

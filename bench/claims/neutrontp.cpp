@@ -171,7 +171,7 @@ outcome chunks_of_rows() {
   std::string found;
   for (const int chunks : {2, 7, 16}) {
     nn::training_options o = decoupled(2);
-    o.split_chunks = chunks;
+    o.split_pieces = chunks;
     const auto r = train(d, o, feature_column, {1, ranks, 1});
     p.equal(of_operation(r, operation::all_to_all).words, 4 * one_way(d.vertices, 8, ranks),
             text("%d chunks", chunks));

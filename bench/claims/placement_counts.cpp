@@ -18,7 +18,7 @@ namespace {
 using namespace partita;
 using sampling::placement;
 using sampling::root_lists;
-using sampling::row_homes;
+using sampling::vertex_owners;
 using sampled_graph = sampling::graph<double>;
 
 sampled_graph graph_of(const planted& p) {
@@ -29,7 +29,7 @@ sampled_graph graph_of(const planted& p) {
 }
 
 /// Equal blocks of vertices, or one with half of them and equal shares of the rest.
-row_homes homes(global_index n, int ranks, bool uneven = false) {
+vertex_owners owners(global_index n, int ranks, bool uneven = false) {
   std::vector<global_index> sizes;
   for (int r = 0; r < ranks; ++r)
     sizes.push_back(!uneven  ? comm::share_of(n, r, ranks).size()
@@ -38,12 +38,12 @@ row_homes homes(global_index n, int ranks, bool uneven = false) {
   return {blocking::given(sizes, {ranks, 1, 1}, nesting::rows), vertex_rows.rows, ranks};
 }
 
-double edge_cut(const sampled_graph& g, const row_homes& home) {
+double edge_cut(const sampled_graph& g, const vertex_owners& owner) {
   global_index cut = 0;
   for (global_index v = 0; v < g.vertices(); ++v) {
     const sampling::graph_row row = g.row(v);
     for (std::size_t e = row.begin; e < row.begin + static_cast<std::size_t>(row.count); ++e)
-      cut += home(v) != home(g.columns()[e]);
+      cut += owner(v) != owner(g.columns()[e]);
   }
   return static_cast<double>(cut) / static_cast<double>(g.columns().size());
 }
@@ -61,19 +61,19 @@ class row_counter {
                  options_of(fanouts, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())))) {}
 
   /// The roots of one rank.
-  row_counts operator()(std::span<const global_index> roots, const row_homes& home, std::size_t rank) {
+  row_counts operator()(std::span<const global_index> roots, const vertex_owners& owner, std::size_t rank) {
     sampler_(roots, 1, sample_);
     row_counts c;
     c.needed = std::ssize(sample_.vertices);
-    for (const global_index v : sample_.vertices) c.remote += home(v) != rank;
+    for (const global_index v : sample_.vertices) c.remote += owner(v) != rank;
     for (const auto& b : sample_.blocks) c.of_layers += b.cols;
     c.of_layers += std::ssize(roots);
     return c;
   }
   /// The roots of each rank.
-  row_counts operator()(const root_lists& lists, const row_homes& home) {
+  row_counts operator()(const root_lists& lists, const vertex_owners& owner) {
     row_counts all;
-    for (std::size_t r = 0; r < lists.size(); ++r) all += (*this)(lists[r], home, r);
+    for (std::size_t r = 0; r < lists.size(); ++r) all += (*this)(lists[r], owner, r);
     return all;
   }
   const sampled_graph& sampled() const { return sampler_.graph(); }
@@ -84,9 +84,9 @@ class row_counter {
 };
 
 /// The roots on the ranks that have their rows, whatever their number.
-root_lists unbalanced_home_shares(std::span<const global_index> batch, const row_homes& home) {
-  root_lists lists(static_cast<std::size_t>(home.ranks));
-  for (const global_index v : batch) lists[home(v)].push_back(v);
+root_lists unbalanced_owner_shares(std::span<const global_index> batch, const vertex_owners& owner) {
+  root_lists lists(static_cast<std::size_t>(owner.ranks));
+  for (const global_index v : batch) lists[owner(v)].push_back(v);
   return lists;
 }
 
@@ -108,11 +108,11 @@ std::vector<global_index> all_vertices(global_index n) {
 }
 
 /// Training vertices such that part 0 has `times` the mean number of them.
-std::vector<global_index> skewed_vertices(const row_homes& home, double times) {
-  const double others = (home.ranks - times) / (times * (home.ranks - 1));
+std::vector<global_index> skewed_vertices(const vertex_owners& owner, double times) {
+  const double others = (owner.ranks - times) / (times * (owner.ranks - 1));
   std::vector<global_index> chosen;
-  for (global_index v = 0; v < home.rows.size(); ++v)
-    if (base::random_uniform(random_key{.seed = 5}.word(), v, 0) < 0.2 * (home(v) == 0 ? 1 : others))
+  for (global_index v = 0; v < owner.rows.size(); ++v)
+    if (base::random_uniform(random_key{.seed = 5}.word(), v, 0) < 0.2 * (owner(v) == 0 ? 1 : others))
       chosen.push_back(v);
   return chosen;
 }
@@ -135,15 +135,15 @@ std::size_t placement_counts::entries() const { return graph_->sampled.columns()
 
 placement_rows placement_counts::rows(const batch_size& size, int ranks, bool uneven) const {
   row_counter rows_of(graph_->sampled, std::vector<local_index>(static_cast<std::size_t>(size.hops), 10));
-  const row_homes home = homes(vertices(), ranks, uneven);
+  const vertex_owners owner = owners(vertices(), ranks, uneven);
   placement_rows all;
-  all.cut = edge_cut(graph_->sampled, home);
+  all.cut = edge_cut(graph_->sampled, owner);
   for (const auto& batch :
        batches_of(all_vertices(vertices()), size.per_rank ? size.roots * ranks : size.roots, size.batches)) {
     const root_lists shares = sampling::equal_shares(batch, ranks);
-    all.any += rows_of(shares, home);
-    all.home += rows_of(sampling::home_shares(rows_of.sampled(), batch, home), home);
-    for (const auto& share : shares) all.apart += rows_of(unbalanced_home_shares(share, home), home);
+    all.even += rows_of(shares, owner);
+    all.owner += rows_of(sampling::owner_shares(rows_of.sampled(), batch, owner), owner);
+    for (const auto& share : shares) all.apart += rows_of(unbalanced_owner_shares(share, owner), owner);
     ++all.batches;
   }
   return all;
@@ -151,23 +151,23 @@ placement_rows placement_counts::rows(const batch_size& size, int ranks, bool un
 
 row_counts placement_counts::frontier(int hops, global_index roots) const {
   row_counter rows_of(graph_->sampled, std::vector<local_index>(static_cast<std::size_t>(hops), 10));
-  return rows_of(batches_of(all_vertices(vertices()), roots, 1)[0], homes(vertices(), 1), 0);
+  return rows_of(batches_of(all_vertices(vertices()), roots, 1)[0], owners(vertices(), 1), 0);
 }
 
 skew_counts placement_counts::skew(int ranks, double times) const {
   row_counter rows_of(graph_->sampled, {10, 10});
-  const row_homes home = homes(vertices(), ranks);
-  const auto batch = batches_of(skewed_vertices(home, times), 1024, 1)[0];
+  const vertex_owners owner = owners(vertices(), ranks);
+  const auto batch = batches_of(skewed_vertices(owner, times), 1024, 1)[0];
   const double mean = static_cast<double>(batch.size()) / ranks;
-  const root_lists before = unbalanced_home_shares(batch, home),
-                   after = sampling::home_shares(graph_->sampled, batch, home);
+  const root_lists before = unbalanced_owner_shares(batch, owner),
+                   after = sampling::owner_shares(graph_->sampled, batch, owner);
   skew_counts c;
   c.times = times;
   c.unbalanced = static_cast<double>(most_of(before)) / mean;
   c.balanced = static_cast<double>(most_of(after)) / mean;
-  c.any = rows_of(sampling::equal_shares(batch, ranks), home);
-  c.before = rows_of(before, home);
-  c.after = rows_of(after, home);
+  c.even = rows_of(sampling::equal_shares(batch, ranks), owner);
+  c.before = rows_of(before, owner);
+  c.after = rows_of(after, owner);
   for (std::size_t r = 0; r < before.size(); ++r)
     c.moved += std::max<global_index>(0, std::ssize(before[r]) - std::ssize(after[r]));
   return c;
@@ -177,18 +177,18 @@ choice_table placement_counts::choices(const std::vector<local_index>& fanouts, 
   const sampled_graph& g = graph_->sampled;
   choice_table table;
   threads::run(ranks, [&](const communicator& world) {
-    const row_homes home = homes(g.vertices(), ranks);
+    const vertex_owners owner = owners(g.vertices(), ranks);
     const auto batches = batches_of(all_vertices(g.vertices()), 1024, 2);
     sampling::neighbour_sampler<double> sampler(g, options_of(fanouts, 1));
     std::vector<std::pair<placement, std::vector<sampling::sample<double>>>> samples;
     double sizes[] = {0, 0};
     for (const auto& batch : batches)
-      for (const placement how : {placement::any, placement::home}) {
-        const root_lists lists = how == placement::any ? sampling::equal_shares(batch, ranks)
-                                                       : sampling::home_shares(g, batch, home);
+      for (const placement how : {placement::even, placement::owner}) {
+        const root_lists lists = how == placement::even ? sampling::equal_shares(batch, ranks)
+                                                        : sampling::owner_shares(g, batch, owner);
         auto& [placed, parts] = samples.emplace_back(how, std::vector<sampling::sample<double>>(1));
         sampler(lists[static_cast<std::size_t>(world.rank())], 1, parts[0]);
-        if (placed == placement::home) continue;
+        if (placed == placement::owner) continue;
         sizes[0] += parts[0].blocks[0].cols;
         sizes[1] += parts[0].blocks[0].rows;
       }
@@ -196,7 +196,7 @@ choice_table placement_counts::choices(const std::vector<local_index>& fanouts, 
     for (const global_index f : feature_widths)
       for (const global_index d : hidden_widths) {
         nn::batch_traffic cost(world.rank(), ranks, f, d, {1, true});
-        for (const auto& [how, parts] : samples) cost.add(how, parts, home);
+        for (const auto& [how, parts] : samples) cost.add(how, parts, owner);
         auto words = cost.busiest_rank(world, std::ssize(batches));
         if (world.rank() == 0) table.words[{f, d}] = std::move(words);
       }
@@ -216,7 +216,7 @@ std::pair<placement, global_index> choice_table::least(global_index features, gl
 }
 
 bool choice_table::column_wins(global_index features, global_index hidden) const {
-  return words_under(placement::column, features, hidden) < words_under(placement::any, features, hidden);
+  return words_under(placement::column, features, hidden) < words_under(placement::even, features, hidden);
 }
 
 bool choice_table::rule_says_so(global_index features, global_index hidden, int ranks) const {

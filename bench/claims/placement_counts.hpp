@@ -25,10 +25,10 @@ struct row_counts {
   }
 };
 
-/// Batches under `any`, under `home`, and in micrographs whose rows are gathered one by one: those of the
+/// Batches under `even`, under `owner`, and in micrographs whose rows are gathered one by one: those of the
 /// roots that share r of the batch has at rank s, for every r and s.
 struct placement_rows {
-  row_counts any, home, apart;
+  row_counts even, owner, apart;
   global_index batches = 0;
   double cut = 0;  ///< share of the entries between ranks
 };
@@ -45,7 +45,7 @@ struct skew_counts {
   double times = 0;                     ///< roots of part 0, in means
   double unbalanced = 0, balanced = 0;  ///< roots of the busiest rank, in means
   global_index moved = 0;               ///< roots
-  row_counts any, before, after;
+  row_counts even, before, after;
 };
 
 /// Words of the busiest rank by the closed forms, per number of features and hidden width.
@@ -53,15 +53,15 @@ struct choice_table {
   std::map<std::pair<global_index, global_index>,
            std::vector<std::pair<partita::sampling::placement, global_index>>>
       words;
-  double inputs_per_target = 0;  ///< n_0 / n_1 under `any`
+  double inputs_per_target = 0;  ///< n_0 / n_1 under `even`
 
   global_index words_under(partita::sampling::placement how, global_index features,
                            global_index hidden) const;
   /// Which placement receives least.
   std::pair<partita::sampling::placement, global_index> least(global_index features,
                                                               global_index hidden) const;
-  /// Whether `column`, P3's, receives less than `any`, and whether f n_0 / n_1 > 2 P d, a rule of thumb, says
-  /// so.
+  /// Whether `column`, P3's, receives less than `even`, and whether f n_0 / n_1 > 2 P d, a rule of thumb,
+  /// says so.
   bool column_wins(global_index features, global_index hidden) const;
   bool rule_says_so(global_index features, global_index hidden, int ranks) const;
 };

@@ -22,10 +22,10 @@ void print_remote_rows(const placement_counts& g, const char* order, bool uneven
     const placement_rows all = g.rows(size, ranks, uneven);
     std::printf("| %d | %lld %s | %s | %d | %.3f | %.4f | %lld | %lld | %.2f | %.2f |\n", size.hops,
                 static_cast<long long>(size.roots), size.per_rank ? "a rank" : "in all", order, ranks,
-                all.cut, ratio(all.any.remote, all.any.needed),
-                static_cast<long long>(all.any.remote / all.batches),
-                static_cast<long long>(all.home.remote / all.batches), ratio(all.any.remote, all.home.remote),
-                ratio(all.any.remote, all.apart.remote));
+                all.cut, ratio(all.even.remote, all.even.needed),
+                static_cast<long long>(all.even.remote / all.batches),
+                static_cast<long long>(all.owner.remote / all.batches),
+                ratio(all.even.remote, all.owner.remote), ratio(all.even.remote, all.apart.remote));
     std::fflush(stdout);
   }
 }
@@ -50,7 +50,7 @@ void print_skew(const placement_counts& g, const char* order, int ranks) {
                 static_cast<long long>(c.before.remote), static_cast<long long>(c.after.remote),
                 100 * (ratio(c.after.remote, c.before.remote) - 1),
                 c.moved > 0 ? ratio(c.after.remote - c.before.remote, c.moved) : 0,
-                ratio(c.after.most_remote * ranks, c.after.remote), ratio(c.after.remote, c.any.remote));
+                ratio(c.after.most_remote * ranks, c.after.remote), ratio(c.after.remote, c.even.remote));
   }
 }
 
@@ -69,7 +69,7 @@ void print_choices(const placement_counts& g, const std::vector<local_index>& fa
         ++cells;
         agree += wins == rule;
         std::printf(" %s %.2f%s |", std::string(name_of(best.first)).c_str(),
-                    ratio(best.second, table.words_under(partita::sampling::placement::any, f, d)),
+                    ratio(best.second, table.words_under(partita::sampling::placement::even, f, d)),
                     wins == rule ? wins ? " +" : ""
                     : wins       ? " + (rule: -)"
                                  : " (rule: +)");
@@ -92,7 +92,8 @@ void print_placements(int vertices) {
       "%d vertices, %lld communities, %zu entries, %.0f %% of the edges drawn without regard to "
       "communities\n\n"
       "## Remote rows\n\n"
-      "| hops | roots | vertices | P | edge cut | missed by any | any | home | any / home | any / apart "
+      "| hops | roots | vertices | P | edge cut | missed by even | even | owner | even / owner | even / "
+      "apart "
       "|\n|---|---|---|---|---|---|---|---|---|---|\n",
       vertices, static_cast<long long>(how.communities), planted_order.entries(), 100 * how.mixing);
   for (const batch_size& size :
@@ -111,7 +112,7 @@ void print_placements(int vertices) {
       "\n## Training vertices that crowd on one rank\n\n"
       "| vertices | P | part 0, times mean | roots, max/mean: unbalanced | balanced | roots moved | remote "
       "rows: "
-      "unbalanced | balanced | more | a root moved | rows, max/mean | balanced / any "
+      "unbalanced | balanced | more | a root moved | rows, max/mean | balanced / even "
       "|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int ranks : {4, 16}) {
     print_skew(planted_order, "planted", ranks);

@@ -103,8 +103,8 @@ std::vector<double> trained(const io::dataset& d, const nn::training_options& o,
   });
 }
 
-nn::over_ranks predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
-                               mesh_shape shape) {
+nn::max_and_total predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
+                                  mesh_shape shape) {
   return on_ranks(shape, [&](const mesh<host>& m) { return nn::predict_words<double>(m, d, o, p); });
 }
 
@@ -133,13 +133,13 @@ double busiest_multiplications(const io::dataset& d, const policy& p, mesh_shape
         distribute(m, p.sparse, {d.vertices, d.vertices}, partita::graph::gcn_normalized(m.world(), d));
     const spmm_plan multiply(a, p.dense, blocking::even(d.classes, m.shape(), nesting::cols));
     const global_index mine = multiply.multiplications();
-    const nn::over_ranks all = nn::summarize(m.world(), mine);
+    const nn::max_and_total all = nn::summarize(m.world(), mine);
     return static_cast<double>(all.max_rank * m.shape().size()) / static_cast<double>(all.total);
   });
 }
 
 double history_gradient_error(const io::dataset& d, nn::training_options o) {
-  o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .correct = false};
+  o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .compensate = false};
   return on_ranks({2, 1, 1}, [&](const mesh<host>& m) { return bench::history_gradient_error(m, d, o, 9); });
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "partita/comm/emulated.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/options.hpp"
 
@@ -37,8 +37,8 @@ nn::training_result train(const io::dataset& d, const nn::training_options& o, c
 std::vector<double> trained(const io::dataset& d, const nn::training_options& o, const policy& p,
                             mesh_shape shape);
 /// nn::predict_words: of a training step, without training.
-nn::over_ranks predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
-                               mesh_shape shape);
+nn::max_and_total predicted_words(const io::dataset& d, const nn::training_options& o, const policy& p,
+                                  mesh_shape shape);
 /// The seconds of a steady step on a machine with rates of kernels, rehearsed: nn::predict_cost.
 double rehearsed_seconds(const io::dataset& d, const nn::training_options& o, const policy& p,
                          mesh_shape shape, const partita::emulated::machine& on);

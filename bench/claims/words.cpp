@@ -151,8 +151,8 @@ void add_training(std::vector<words_row>& rows) {
                        }),
                   2 * 3 * (4 * 24) * 6});
   rows.push_back(
-      {"LeapGNN", "mini-batches, placement `home`", "remote rows x F, their ids, P (P-1) counts", 4,
-       sums(sampling::placement::home,
+      {"LeapGNN", "mini-batches, placement `owner`", "remote rows x F, their ids, P (P-1) counts", 4,
+       sums(sampling::placement::owner,
             [](const auto& e) { return e.phase == "features" && e.kind == operation::all_to_all; }),
        3 * 24 * 10 + 3 * 24 + 4 * 3});
   o = {};

@@ -95,7 +95,7 @@ class planned_product final : public contender {
     memory.fit(size(places_.a), size(places_.b), size(places_.c));
   }
   void prepare(operand_memory& memory) override {
-    const auto matrix_in = [&](const partition::placement& p, std::span<double> block) {
+    const auto matrix_in = [&](const partition::block_layout& p, std::span<double> block) {
       return matrix::view(mesh_, p.axes, p.rows, p.cols, block);
     };
     a_.emplace(matrix_in(places_.a, memory.a(size(places_.a))));
@@ -133,7 +133,7 @@ class planned_product final : public contender {
   }
 
  private:
-  std::size_t size(const partition::placement& p) const {
+  std::size_t size(const partition::block_layout& p) const {
     return static_cast<std::size_t>(p.block(mesh_.at()).size());
   }
   template <class Value>

@@ -63,7 +63,7 @@ class launcher {
 
 /// The traffic of all ranks.
 struct traffic {
-  partita::nn::over_ranks words, predicted, messages;  ///< words received, words predicted
+  partita::nn::max_and_total words, predicted, messages;  ///< words received, words predicted
 };
 
 /// The traffic of all ranks in one run of `work`. Collective; each rank passes its own prediction. Throws

@@ -3,7 +3,7 @@
 /// An R-MAT graph with features, labels and a split, for training.
 
 #include "graphs.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace bench {
 

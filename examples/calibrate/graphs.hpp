@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/base/random.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace calibration {
 

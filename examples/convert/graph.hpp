@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/edge.hpp"
-#include "partita/io/labelled_graph.hpp"
 
 /// What a file is, by its name or by what a folder has.
 enum class format { matrix_market, edges, packed_edges, metis, npz, npy, folder, ogb, ogb_types, blocked };

@@ -9,7 +9,7 @@ namespace draw {
 namespace {
 
 using namespace partita;
-using partition::placement;
+using partition::block_layout;
 using partition::rectangle;
 
 constexpr global_index size = 8;  // of each index

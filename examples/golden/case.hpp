@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/train/options.hpp"
 

@@ -52,7 +52,7 @@ void add_plan(CLI::App& app, plan_command& p) {
        "exchanges along row that are compared, but with --exchange (default: full, needed; covers are set up "
        "for)");
   app.add_option("--chunk-counts", p.chunks,
-                 "--exchange-chunks to compare for needed rows; 0: slices by rule, 1: at once (more: set "
+                 "--exchange-pieces to compare for needed rows; 0: slices by rule, 1: at once (more: set "
                  "up for)")
       ->delimiter(',')
       ->check(CLI::Range(0, 1 << 20))
@@ -105,8 +105,8 @@ std::vector<int> stages_of(const command& c, const plan_command& p, int ranks) {
          {std::pair(c.in_batches(), "--batch"), std::pair(t.embedding > 0, "--embedding"),
           std::pair(t.ranks_of_node > 1, "--ranks-of-node"),
           std::pair(t.encoding != partita::algebra::row_encoding::exact, "--row-encoding"),
-          std::pair(t.operands != nn::operand_format::own, "--products"),
-          std::pair(t.storage != nn::operand_format::own, "--storage"),
+          std::pair(t.operands != nn::operand_precision::unrounded, "--operands"),
+          std::pair(t.storage != nn::operand_precision::unrounded, "--storage"),
           std::pair(c.task == "links", "--task links")})
       refuse_if(given, "--stage-counts and {} do not go together: stages train without it", option);
   }

@@ -47,7 +47,7 @@ std::string options_of(const planned& p, const command& c) {
   if (c.in_batches()) words += " --placement " + placement_of(p);
   if (!exchange_of(p).empty()) words += " --exchange " + exchange_of(p);
   if (!stationary_of(p).empty()) words += " --stationary " + stationary_of(p);
-  if (p.of.chunks > 0) words += " --exchange-chunks " + chunks_of(p);
+  if (p.of.chunks > 0) words += " --exchange-pieces " + chunks_of(p);
   if (p.partition != "none")
     words += " --partition " + quoted(p.partition == "given" ? "given:" + c.partition.file : p.partition);
   return words;
@@ -88,7 +88,7 @@ std::string reason(const std::vector<planned>& all, const command& c) {
 std::string given_in(const CLI::App& app) {
   constexpr std::array<std::string_view, 13> others{
       "--json",        "--machine",  "--ranks",      "--policy",          "--mesh",
-      "--replication", "--exchange", "--stationary", "--exchange-chunks", "--partition",
+      "--replication", "--exchange", "--stationary", "--exchange-pieces", "--partition",
       "--stages",      "--chunks",   "--placement"};
   std::string line;
   for (const CLI::Option* const o : app.get_options())
@@ -140,7 +140,7 @@ void write_plan(const std::string& path, const std::vector<planned>& all, const 
                                {"mesh", {p.of.mesh.row, p.of.mesh.col, p.of.mesh.depth}},
                                {"exchange", exchange_of(p)},
                                {"stationary", stationary_of(p)},
-                               {"exchange_chunks", p.of.chunks},
+                               {"exchange_pieces", p.of.chunks},
                                {"predicted_seconds", p.of.cost.seconds},
                                {"predicted_waiting", p.of.cost.waiting},
                                {"predicted_words_received",

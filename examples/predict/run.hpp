@@ -9,7 +9,7 @@
 
 #include "../ranks/arrangement.hpp"
 #include "partita/comm/communicator.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/train/model_file.hpp"
 #include "partita/train/objective.hpp"
 

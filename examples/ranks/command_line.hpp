@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 /// A check whose message is a sentence.
 template <class Accept>

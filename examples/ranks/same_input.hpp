@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "partita/comm/communicator.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/fnv1a.hpp"
-#include "partita/io/labelled_graph.hpp"
 
 /// What has to be the same on all ranks, under its name.
 class same_input {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <string>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 inline const char* title_of(partita::io::task task) {
   using enum partita::io::task;

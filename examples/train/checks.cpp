@@ -128,8 +128,8 @@ void require_bounds(const command& c, const io::dataset& data, int ranks) {
   const auto at_most = [](const char* option, global_index given, global_index most, const char* of) {
     refuse_if(given > most, "{} {} is more than the {} {}", option, given, most, of);
   };
-  at_most("--exchange-chunks", t.exchange_chunks, data.vertices, "vertices");
-  at_most("--split-chunks", t.split_chunks, data.vertices, "vertices");
+  at_most("--exchange-pieces", t.exchange_pieces, data.vertices, "vertices");
+  at_most("--split-pieces", t.split_pieces, data.vertices, "vertices");
   at_most("--chunks", t.pipeline.chunks, data.vertices, "vertices");
   const auto& fanouts = t.mini_batch.fanouts;
   const global_index relations = (t.inverse_relations ? 2 : 1) * data.relations;
@@ -186,7 +186,7 @@ std::vector<std::string> notes_on_mesh(const command& c, partita::mesh_shape mes
   std::vector<std::string> notes;
   if (mesh.size() == 1 || mesh.row > 1) return notes;
   for (const nn::field& f : nn::fields)
-    if (f.group == nn::field_group::products && f.name != "products" && f.name != "storage" &&
+    if (f.group == nn::field_group::products && f.name != "operands" && f.name != "storage" &&
         is_recorded(f, c.training))
       notes.push_back(fmt::format("--{} {} has no effect on a {} mesh, where no rows are sent along row",
                                   f.name, text_of(f, c.training), to_string(mesh)));

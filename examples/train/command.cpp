@@ -201,8 +201,7 @@ void add_data_and_results(CLI::App& app, command& c) {
   file("--init", c.init, "FILE.safetensors", "start from these parameters, such as those of --save");
   file("--save", c.save, "FILE.safetensors", "write the parameters and what the model computes, for predict");
   file("--save-logits", c.save_logits, "FILE.npy", "write the logits of all vertices");
-  file("--save-embeddings", c.save_embeddings, "FILE.npy",
-       "write the input of the last layer with parameters");
+  file("--save-hidden", c.save_hidden, "FILE.npy", "write the input of the last layer with parameters");
   app.add_flag("--quiet", c.quiet, "print nothing");
   app.get_help_ptr()->group("Data and results")->description("print this and exit");
   app.set_version_flag("--version", app.get_name() + " " + build::version, "print the version and exit");

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../ranks/machine_file.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/memory/far.hpp"
 #include "partita/train/fields.hpp"
@@ -58,13 +58,13 @@ struct command {
   std::string device = "cpu";
   bool no_graphs = false;  ///< steps on a CUDA device are not captured
   std::string precision = "f32";
-  bool tf32 = false;                               ///< dense products of f32 on a CUDA device
-  std::optional<std::size_t> memory;               ///< bytes that buffers of a rank may have
-  std::string far;                                 ///< folder, or pinned, of other buffers; empty: of none
-  std::shared_ptr<partita::far_store> far_store;   ///< of this process, if it is a folder
-  std::string json, trace, page;                   ///< files of results
-  std::string save, save_logits, save_embeddings;  ///< files for what was trained
-  std::string init;                                ///< file of parameters to begin with
+  bool tf32 = false;                              ///< dense products of f32 on a CUDA device
+  std::optional<std::size_t> memory;              ///< bytes that buffers of a rank may have
+  std::string far;                                ///< folder, or pinned, of other buffers; empty: of none
+  std::shared_ptr<partita::far_store> far_store;  ///< of this process, if it is a folder
+  std::string json, trace, page;                  ///< files of results
+  std::string save, save_logits, save_hidden;     ///< files for what was trained
+  std::string init;                               ///< file of parameters to begin with
   bool quiet = false;
   checkpointing checkpoint;
   bool reproducible = false;  ///< the same bits for every arrangement

@@ -130,12 +130,12 @@ void complete_mini_batches(const CLI::App& app, command& c) {
 void complete_stages(const CLI::App& app, command& c) {
   if (!c.on_stages()) return;
   const nn::pipeline_options& p = c.training.pipeline;
-  const bool chunked = is_given(app, "--exchange-chunks"), exchanges = is_given(app, "--exchange");
+  const bool chunked = is_given(app, "--exchange-pieces"), exchanges = is_given(app, "--exchange");
   refuse_beside("--stages",
                 {{c.in_batches(), "--batch", "a batch passes all layers on one rank"},
                  {is_given(app, "--embedding"), "--embedding", "the first stage learns no input"},
                  {exchanges, "--exchange", "chunks have their own exchange"},
-                 {chunked, "--exchange-chunks", "vertices are in --chunks already"},
+                 {chunked, "--exchange-pieces", "vertices are in --chunks already"},
                  {is_given(app, "--stationary"), "--stationary", "chunks have their own exchange"},
                  {is_given(app, "--ranks-of-node"), "--ranks-of-node", "chunks have their own exchange"}});
   require_stages_possible(c.training, "--stages");
@@ -166,9 +166,9 @@ void require_mesh(const command& c) {
 }
 
 void require_products(const CLI::App& app, const command& c) {
-  const bool stores = c.training.storage != nn::operand_format::own,
-             rounds = stores || c.training.operands != nn::operand_format::own;
-  const std::string option = stores ? "--storage bf16" : rounds ? "--products bf16" : "--row-encoding";
+  const bool stores = c.training.storage != nn::operand_precision::unrounded,
+             rounds = stores || c.training.operands != nn::operand_precision::unrounded;
+  const std::string option = stores ? "--storage bf16" : rounds ? "--operands bf16" : "--row-encoding";
   const bool encodes = c.training.encoding != partita::algebra::row_encoding::exact;
   if (!rounds && !encodes) return;
   require_stages_possible(c.training, option.c_str());
@@ -176,8 +176,8 @@ void require_products(const CLI::App& app, const command& c) {
   refuse_beside(
       option,
       {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
-       {stores && app.count("--products") > 0 && c.training.operands == nn::operand_format::own,
-        "--products f32", "numbers stored in 2 bytes are multiplied as they are"},
+       {stores && app.count("--operands") > 0 && c.training.operands == nn::operand_precision::unrounded,
+        "--operands f32", "numbers stored in 2 bytes are multiplied as they are"},
        {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
        {c.reproducible, "--reproducible", "its sums are exact, of unrounded numbers"},
        {c.in_batches(), "--batch", on_whole_graphs},
@@ -211,7 +211,7 @@ void require_far(const CLI::App& app, const command& c) {
 
 /// Throws usage_error where outputs cannot be computed again.
 void require_recomputation(const command& c) {
-  if (c.training.recompute != nn::recomputation::always) return;
+  if (c.training.recompute != nn::activation_checkpointing::always) return;
   refuse_beside("--recompute always",
                 {{c.in_batches(), "--batch", "outputs of a batch are small, and stay in memory"},
                  {c.on_stages(), "--stages", "outputs of a chunk stay in memory until its backward"}});
@@ -245,7 +245,7 @@ void require_different_files(const command& c) {
   for (const auto& [name, path] :
        {std::pair("--json", &c.json), std::pair("--report", &c.page), std::pair("--trace", &c.trace),
         std::pair("--save", &c.save), std::pair("--save-logits", &c.save_logits),
-        std::pair("--save-embeddings", &c.save_embeddings)}) {
+        std::pair("--save-hidden", &c.save_hidden)}) {
     std::error_code ignored;
     if (path->empty()) continue;
     const auto [other, is_new] = files.emplace(std::filesystem::weakly_canonical(*path, ignored), name);
@@ -288,14 +288,14 @@ void complete(const CLI::App& app, command& c) {
   complete_stages(app, c);
   require_mesh(c);
   require_products(app, c);
-  refuse_if(c.training.exchange_chunks > 1 && c.training.exchange == partita::row_exchange::full,
-            "--exchange-chunks is for needed rows: not with --exchange full");
+  refuse_if(c.training.exchange_pieces > 1 && c.training.exchange == partita::row_exchange::full,
+            "--exchange-pieces is for needed rows: not with --exchange full");
   const std::string nodes = fmt::format("--ranks-of-node {}", c.training.ranks_of_node);
   refuse_if(c.training.ranks_of_node > 1 && c.training.exchange == partita::row_exchange::full,
             "{} is for needed rows: not with --exchange full", nodes);
-  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange_chunks > 1,
-            "{} and --exchange-chunks {} do not go together: rows are forwarded in one chunk", nodes,
-            c.training.exchange_chunks);
+  refuse_if(c.training.ranks_of_node > 1 && c.training.exchange_pieces > 1,
+            "{} and --exchange-pieces {} do not go together: rows are forwarded in one piece", nodes,
+            c.training.exchange_pieces);
   for (const char* name : {"--every", "--keep", "--resume"})
     refuse_if(c.checkpoint.folder.empty() && is_given(app, name), "{} needs --checkpoint", name);
   require_far(app, c);
@@ -303,8 +303,8 @@ void complete(const CLI::App& app, command& c) {
   require_reproducible(c);
   require_different_files(c);
   if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
-  refuse_if(!c.save_embeddings.empty() && layers_of(c.training) == 1,
-            "--save-embeddings needs a hidden layer, and this model has none");
+  refuse_if(!c.save_hidden.empty() && layers_of(c.training) == 1,
+            "--save-hidden needs a hidden layer, and this model has none");
   refuse_if(c.calibration && c.calibration->kernels == nullptr,
             "--calibration needs a file with kernels, such as `calibrate FILE.json` writes it");
   for (const auto& [option, m] :

@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
     const bool native = c.mpi_collectives == "native";
     const rank_options how{"train", c.comm, c.ranks, c.training.pipeline.stages, c.timeout, native};
     (void)how.over_mpi();
-    for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_embeddings})
+    for (const std::string& path : {c.json, c.page, c.trace, c.save, c.save_logits, c.save_hidden})
       require_writable(path);
     if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
     if (!c.far.empty() && c.device == "cpu") {

@@ -55,7 +55,7 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
   const command& c = j.c;
   const bool by_seconds = c.calibration || (c.machine && c.machine->kernels);
   nn::training_options asked = options;
-  if (!by_seconds) asked.exchange_chunks = 0;
+  if (!by_seconds) asked.exchange_pieces = 0;
   const int stages = options.pipeline.stages;
   if (c.memory && (stages > 0 || !nn::is_counted<T, Device>(asked)))
     throw usage_error("--memory needs a --policy and a mesh for " +
@@ -80,9 +80,9 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
 
 /// How a run goes on from the checkpoints that the command names, if any, and where signals ask it to end.
 template <class T>
-nn::continuation<T> continuation_for(const job& j, const partita::memory::far_rates& rates) {
+nn::run_hooks<T> hooks_for(const job& j, const partita::memory::far_rates& rates) {
   const command& c = j.c;
-  nn::continuation<T> how;
+  nn::run_hooks<T> how;
   if (const checkpointing& k = c.checkpoint; !k.folder.empty())
     how = nn::checkpoints_in<T>(
         {.folder = k.folder, .every = k.every, .keep = k.keep, .resume = k.resume}, c.training, j.data,
@@ -118,14 +118,13 @@ void write_trained(nn::training<T, Device>& training, const job& j) {
   nn::state_dict<T> values;
   nn::model_outputs<T> outputs;
   if (!c.save.empty()) values = training.values();
-  if (!c.save_logits.empty() || !c.save_embeddings.empty())
-    outputs = training.outputs(!c.save_embeddings.empty());
+  if (!c.save_logits.empty() || !c.save_hidden.empty()) outputs = training.outputs(!c.save_hidden.empty());
   if (j.world.rank() != 0) return;
   nn::detail::sort_embedding(values, vertices, false);
   if (!c.save.empty()) nn::save_model(c.save, values, c.training, j.data, {{"partita", build::version}});
   if (!c.save_logits.empty()) write_rows(c.save_logits, std::move(outputs.logits), j.data.classes, vertices);
-  if (!c.save_embeddings.empty())
-    write_rows(c.save_embeddings, std::move(outputs.hidden), outputs.hidden_width, vertices);
+  if (!c.save_hidden.empty())
+    write_rows(c.save_hidden, std::move(outputs.hidden), outputs.hidden_width, vertices);
 }
 
 /// Throws also what is thrown in training; a window that is too small is said as what --memory needs at
@@ -153,7 +152,7 @@ outcome train_in(const job& j, const mesh_maker<Device>& make_mesh,
       make_mesh(j.c.on_stages() ? partita::mesh_shape{j.world.size(), 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  const nn::continuation<T> how = continuation_for<T>(j, bound_memory(m.queue(), start_far, j.c));
+  const nn::run_hooks<T> how = hooks_for<T>(j, bound_memory(m.queue(), start_far, j.c));
   const partita::policy& p = partita::find_policy(o.how.policy);
   const auto training = nn::make_training<T>(m, j.data, options, p, o.how.mesh);
   o.result = training->run(j.tell.epoch, how);

@@ -27,7 +27,7 @@ const char* name_of(io::task task) {
 
 ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
 
-ordered_json in_json(nn::over_ranks o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
+ordered_json in_json(nn::max_and_total o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
 
 template <class Value>
 ordered_json or_null(const Value& value, bool is_there) {
@@ -54,7 +54,7 @@ ordered_json candidate(const nn::policy_candidate& k) {
   if (k.cost.seconds > 0) j["predicted_seconds"] = k.cost.seconds, j["predicted_waiting"] = k.cost.waiting;
   if (k.exchange != partita::row_exchange::automatic) j["exchange"] = exchange_name(k.exchange);
   if (k.stationary != partita::stationary::automatic) j["stationary"] = stationary_name(k.stationary);
-  if (k.chunks > 0) j["exchange_chunks"] = k.chunks;
+  if (k.chunks > 0) j["exchange_pieces"] = k.chunks;
   if (k.chosen) j["why"] = why_chosen(k);
   return j;
 }
@@ -101,8 +101,8 @@ void add_stages(ordered_json& j, const nn::pipeline_result& p) {
             {"exact_loss", list_of(p.comparisons, comparison)}});
 }
 
-void add_far(ordered_json& j, const nn::far_result& f, nn::over_ranks near_bytes) {
-  const auto bytes = [](nn::over_ranks read, nn::over_ranks written) -> ordered_json {
+void add_far(ordered_json& j, const nn::far_result& f, nn::max_and_total near_bytes) {
+  const auto bytes = [](nn::max_and_total read, nn::max_and_total written) -> ordered_json {
     return {{"read", in_json(read)}, {"written", in_json(written)}};
   };
   const bool is_predicted = f.predicted_read && f.predicted_written;

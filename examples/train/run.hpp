@@ -15,7 +15,7 @@ struct outcome {
   partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included
   partita::global_index duplicate_edges = 0;   ///< -1: not counted, the data has changed
   std::vector<std::string> notes;              ///< see notes_on
-  nn::over_ranks peak_rss_bytes;               ///< of processes
+  nn::max_and_total peak_rss_bytes;            ///< of processes
   double read_seconds = 0;                     ///< to read and check the data and to sort its vertices
   double plan_seconds = 0;  ///< from the data to the first epoch, without those of distributing
 };

@@ -6,7 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <string>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/version.hpp"
 
 namespace partita::python {

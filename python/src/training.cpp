@@ -111,7 +111,7 @@ class fit_in : public fit {
           m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
           m.ledger().clear();
           parts_[at] = nn::make_training<T>(m, *data_, here, p, shape);
-          nn::continuation<T> until;
+          nn::run_hooks<T> until;
           until.stop = [&] { return stops || (at == 0 && is_interrupted()); };
           const nn::training_result found = parts_[at]->run({}, until);
           if (at > 0) return;

@@ -15,7 +15,7 @@ TOGETHER = {
     # What only the named headers use.
     "memory/host.cpp": "memory/device memory/large_pages",
     "memory/observed_passes.cpp": "memory/pass_runner",
-    "partition/exchange.cpp": "partition/placement",
+    "partition/exchange.cpp": "partition/block_layout",
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange transfer/staged_redistribution",
     "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
@@ -43,7 +43,7 @@ TOGETHER = {
     "io/npy.cpp": "io/npy_header",
     "io/npz.cpp": "io/npz_archive",
     "io/metis_graph.cpp": "io/metis_lines",
-    "io/karate.cpp": "io/labelled_graph",
+    "io/karate.cpp": "io/dataset_type",
     "io/whole_file.cpp": "io/descriptor",
     "io/safetensors.cpp": "io/safetensors_header",
     "io/checkpoint_folder.cpp": "io/fnv1a",
@@ -89,7 +89,7 @@ TOGETHER = {
     "train/checkpoint.cpp": "train/training_state",
     "train/embedding.cpp": "train/input_gradient",
     "train/finite.cpp": "algebra/finite",
-    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler sampling/block_operator",
+    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler sampling/block_matrix",
     "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/model_file.cpp": "train/make_training train/predictor",

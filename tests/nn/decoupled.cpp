@@ -71,7 +71,7 @@ TEST_CASE("redistributions in chunks move every row once, and losses are those w
           const auto whole = nn::train_model<double>(m, d, o, feature_column);
           for (const int chunks : {2, 7, 50, 80}) {
             nn::training_options in_chunks = o;
-            in_chunks.split_chunks = chunks;
+            in_chunks.split_pieces = chunks;
             const auto r = nn::train_model<double>(m, d, in_chunks, feature_column);
             CHECK(std::abs(r.epochs.back().loss - whole.epochs.back().loss) <= 1e-12);
             CHECK(redistributed(r).words == redistributed(whole).words);

@@ -161,7 +161,8 @@ TEST_CASE("so does a sequence of them, with outputs stored and computed again") 
     const graph a = graph_on(m, policy);
     const rows_matrix h = generate<vertex_rows, double>(m, {n, 3}, field(0));
     traffic stored;
-    for (const nn::recomputation how : {nn::recomputation::never, nn::recomputation::always}) {
+    for (const nn::activation_checkpointing how :
+         {nn::activation_checkpointing::never, nn::activation_checkpointing::always}) {
       const host_builder b(m, h.row_blocking(), {.seed = 5, .recompute = how});
       nn::sequential net(b);
       for (int l = 0; l < 5; ++l) net.add(powers(a, 3, 3, 2, b)).add(nn::elu{});
@@ -171,7 +172,7 @@ TEST_CASE("so does a sequence of them, with outputs stored and computed again") 
       same(heard(m), net.predicted_forward(), "forward");
       net.backward(h, dz, nullptr);
       same(heard(m), net.predicted(), "forward and backward");
-      if (how == nn::recomputation::never)
+      if (how == nn::activation_checkpointing::never)
         stored = net.predicted();
       else
         CHECK((net.predicted().words > stored.words) == (stored.words > 0));

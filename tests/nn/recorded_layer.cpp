@@ -159,7 +159,7 @@ TEST_CASE("gat as a composition of verbs on edges, under every policy") {
         for (const double rate : {0.0, 0.25}) {
           const nn::model_options options{.seed = 3, .dropout = rate};
           const auto with_backward = [&] {
-            return nn::gat(nn::graph_of_layers<double, host>(a), widths, 2, 1, host_builder(a, options));
+            return nn::gat(nn::layer_matrices<double, host>(a), widths, 2, 1, host_builder(a, options));
           };
           check_same(losses(starting_as(gat(a, options), with_backward()), x, labels),
                      losses(with_backward(), x, labels));
@@ -210,15 +210,15 @@ TEST_CASE("recomputation gives the same losses in less memory, and later epochs 
                                        })};
       };
       const auto& meter = *m.queue().meter();
-      const auto peak_of = [&](nn::recomputation how, std::vector<double>& found) {
+      const auto peak_of = [&](nn::activation_checkpointing how, std::vector<double>& found) {
         const std::size_t before = meter.current();
         m.queue().meter()->restart_peak();
         found = losses(deep({.seed = 3, .dropout = 0.25, .recompute = how}), x, labels);
         return meter.peak() - before;
       };
       std::vector<double> stored, again;
-      const std::size_t most = peak_of(nn::recomputation::never, stored),
-                        less = peak_of(nn::recomputation::always, again);
+      const std::size_t most = peak_of(nn::activation_checkpointing::never, stored),
+                        less = peak_of(nn::activation_checkpointing::always, again);
       CHECK(again == stored);
       CHECK(4 * less < 3 * most);
 

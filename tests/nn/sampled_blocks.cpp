@@ -102,7 +102,7 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
     std::shared_ptr<nn::parameters<double, host>> shared;
     for (int again = 0; again < 2; ++again) {  // the second model shares the parameters of the first
       const nn::builder<double, host> b(m, rows.row_blocking(), how, shared);
-      auto model = named.make({nn::graph_of_layers<double, host>(sampled.blocks), d, o, b});
+      auto model = named.make({nn::layer_matrices<double, host>(sampled.blocks), d, o, b});
       CHECK(model.row_blocking().size() == 6);
       const step_result found = run(
           model, rows, [&](global_index i) { return label_of(roots[static_cast<std::size_t>(i)]); },
@@ -126,7 +126,7 @@ TEST_CASE("a model refuses parameters of another, and a missing block") {
       second.glorot("W", {3, 5}),
       "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 of 3 x 4",
       shape_error);
-  CHECK_THROWS_AS((nn::graph_of_layers<double, host>(std::vector<operator_matrix>{})), shape_error);
+  CHECK_THROWS_AS((nn::layer_matrices<double, host>(std::vector<operator_matrix>{})), shape_error);
 }
 
 }  // namespace test_sampled_blocks

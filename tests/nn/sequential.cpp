@@ -60,7 +60,7 @@ nn::sequential<double, host> six_layers(const host_builder& b) {
 
 TEST_CASE("outputs that are computed again give the bits of stored ones, in less memory") {
   on_threads(3, [](const communicator& world) {
-    const auto run = [&](nn::recomputation how, std::size_t& peak) {
+    const auto run = [&](nn::activation_checkpointing how, std::size_t& peak) {
       const mesh<host> m(world, {3, 1, 1});
       const matrix h = generate<vertex_rows, double>(m, {300, 6}, field(0));
       const host_builder b(m, h.row_blocking(), {.seed = 5, .recompute = how});
@@ -86,8 +86,8 @@ TEST_CASE("outputs that are computed again give the bits of stored ones, in less
       return found;
     };
     std::size_t stored = 0, again = 0;
-    const std::vector<double> expected = run(nn::recomputation::never, stored);
-    CHECK(run(nn::recomputation::always, again) == expected);
+    const std::vector<double> expected = run(nn::activation_checkpointing::never, stored);
+    CHECK(run(nn::activation_checkpointing::always, again) == expected);
     CHECK(again + 4 * 100 * 8 * sizeof(double) <= stored);  // at least four matrices (n/P, 8) less
   });
 }
@@ -95,7 +95,8 @@ TEST_CASE("outputs that are computed again give the bits of stored ones, in less
 TEST_CASE(
     "outputs that are computed again are there for one backward after a training pass, and refused else") {
   const matrix h = generate<vertex_rows, double>(alone(), {7, 6}, field(0));
-  const host_builder b(alone(), h.row_blocking(), {.seed = 5, .recompute = nn::recomputation::always});
+  const host_builder b(alone(), h.row_blocking(),
+                       {.seed = 5, .recompute = nn::activation_checkpointing::always});
   nn::sequential net = six_layers(b);
   matrix z = b.rows(3), dh = b.rows(6);
   const auto again = [&] { net.backward(h, z, &dh); };
@@ -111,7 +112,7 @@ TEST_CASE(
 
 TEST_CASE("outputs of a model with skip connections are not computed again") {
   const matrix h = generate<vertex_rows, double>(alone(), {7, 6}, field(0));
-  const host_builder b(alone(), h.row_blocking(), {.recompute = nn::recomputation::always});
+  const host_builder b(alone(), h.row_blocking(), {.recompute = nn::activation_checkpointing::always});
   nn::sequential net(b);
   net.add(nn::linear(6, 4, b)).add(nn::skip_source(4, b));
   matrix z = b.rows(4);

@@ -101,7 +101,7 @@ class CalibrateProgram(ProgramCase):
         self.assertEqual([c["why"] for c in chosen], ["the fewest seconds"])
         tried = [c for c in asked["candidates"] if "same_as" not in c]
         here = [c for c in candidates if c["partition"] == "none"]
-        key = lambda c: tuple(c.get(name) or 0 for name in ("policy", "mesh", "exchange", "stationary", "exchange_chunks", "predicted_words_received", "predicted_bytes", "predicted_buffer_bytes"))
+        key = lambda c: tuple(c.get(name) or 0 for name in ("policy", "mesh", "exchange", "stationary", "exchange_pieces", "predicted_words_received", "predicted_bytes", "predicted_buffer_bytes"))
         self.assertEqual(key(chosen[0]), key(here[0]))
         self.assertEqual(sorted(map(repr, map(key, tried))), sorted(map(repr, map(key, here))))
         self.assertAlmostEqual(chosen[0]["predicted_seconds"] / min(c["predicted_seconds"] for c in candidates if c["partition"] == "none"), 1, delta=1e-9)
@@ -168,7 +168,7 @@ class CalibrateProgram(ProgramCase):
         shares = [note for note in asked["notes"] if note == f'4 ranks share cores, and --calibration takes each to have one; "slower" in {machine} can say otherwise']
         self.assertEqual(len(shares), len(os.sched_getaffinity(0)) < 4)
         chosen, = (c for c in asked["candidates"] if c["chosen"])
-        names = "exchange", "stationary", "exchange-chunks"
+        names = "exchange", "stationary", "exchange-pieces"
         self.assertEqual([asked["run"]["options"].get(name) for name in names], [chosen.get(name.replace("-", "_")) for name in names])
         self.again(TRAIN, asked, "loss", "mesh", "words_received")
 
@@ -194,7 +194,7 @@ class CalibrateProgram(ProgramCase):
             if given is stages:
                 self.assertEqual(ways, {(None,) * 3, *((s, k, None) for s in (2, 4) for k in (3, 5))})
             elif given is batches:
-                self.assertEqual(ways, {(None, None, p) for p in ("any", "home", "column", "column_gather")})
+                self.assertEqual(ways, {(None, None, p) for p in ("even", "owner", "column", "column_gather")})
                 self.assertIn("ms an epoch", lines[0])
             else:
                 self.assertEqual(ways, {(2, 8, None)})

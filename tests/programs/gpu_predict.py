@@ -25,7 +25,7 @@ def main():
         for arguments in MODELS:
             for here, there in (("cpu", "cuda"), ("cuda", "cpu")):
                 subprocess.run([TRAIN, "--data", "karate", "--model", *arguments, "--hidden", "4", "--epochs", "2", "--ranks", "2", "--precision", "f64", "--quiet",
-                                "--device", here, "--save", model, "--save-logits", logits, "--save-embeddings", out], check=True)
+                                "--device", here, "--save", model, "--save-logits", logits, "--save-hidden", out], check=True)
                 subprocess.run([PREDICT, "--model", model, "--data", "karate", "--out", out, "--policy", "grid_2d", "--ranks", "4", "--device", there, "--quiet"], check=True)
                 differences = [abs(a - b) for a, b in zip(values(logits), values(out), strict=True)]
                 worst = max(worst, *differences)

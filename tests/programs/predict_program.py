@@ -55,7 +55,7 @@ class Predict(ProgramCase):
         ranks = [] if "--ranks" in arguments or command else ["--ranks", "4"]
         hidden = [] if "sgc" in arguments else ["--hidden", "4"]
         done = run(TRAIN, "--data", self.data, *OF_ALL, *hidden, *ranks, "--precision", precision, "--save", self.model, "--save-logits", self.logits,
-                   "--save-embeddings", self.hidden, "--json", os.path.join(self.folder, "run.json"), *arguments, command=command)
+                   "--save-hidden", self.hidden, "--json", os.path.join(self.folder, "run.json"), *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(os.path.join(self.folder, "run.json")) as f:
             return json.load(f)
@@ -225,9 +225,9 @@ class Predict(ProgramCase):
 
     def test_what_cannot_be_saved(self):
         train = ["--data", self.data, "--model", "gcn", "--epochs", "100000000", "--quiet"]
-        for option in ("--save", "--save-logits", "--save-embeddings"):
+        for option in ("--save", "--save-logits", "--save-hidden"):
             self.refused(1, self.folder + "/none/file: cannot be written", TRAIN, *train, option, os.path.join(self.folder, "none", "file"))
-        self.refused(2, "--save-embeddings needs a hidden layer", TRAIN, *train, "--layers", "1", "--save-embeddings", self.hidden)
+        self.refused(2, "--save-hidden needs a hidden layer", TRAIN, *train, "--layers", "1", "--save-hidden", self.hidden)
         self.refused(1, "not finite", TRAIN, "--data", self.data, "--model", "gin", "--lr", "1e30", "--quiet", "--save", self.model, "--save-logits", self.logits)
         self.assertEqual(os.listdir(self.folder), ["data"])
 

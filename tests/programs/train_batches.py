@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 from program_case import ProgramCase, run
 
 TRAIN, *LAUNCH = sys.argv[1:]
-PLACEMENTS = ["any", "home", "column", "column_gather"]
+PLACEMENTS = ["even", "owner", "column", "column_gather"]
 BATCH = ["--batch", "8", "--fanout", "4,3"]
 
 
@@ -46,11 +46,11 @@ class Batches(ProgramCase):
         self.same_losses(self.train("--batch", "8", "--fanout", "10"), self.train("--batch", "8"), "default")
         self.assertNotEqual(self.train("--batch", "8", "--fanout", "-1")["loss"], expected["loss"])
         for sampler in (["--sampler", "layers", "--fanout", "9"], ["--sampler", "walks"]):
-            first = self.train("--batch", "8", *sampler, "--placement", "any", "--ranks", "2")
+            first = self.train("--batch", "8", *sampler, "--placement", "even", "--ranks", "2")
             self.same_losses(self.train("--batch", "8", *sampler, "--placement", "column", "--ranks", "2"), first, sampler)
 
     def test_embeddings(self):
-        first = self.train(*BATCH, "--embedding", "6", "--placement", "any")
+        first = self.train(*BATCH, "--embedding", "6", "--placement", "even")
         self.assertLess(first["loss"][-1], first["loss"][0])
         for placement in PLACEMENTS:
             self.same_losses(self.train(*BATCH, "--embedding", "6", "--placement", placement, "--ranks", "3"), first, placement)
@@ -62,7 +62,7 @@ class Batches(ProgramCase):
             self.again(TRAIN, first, "loss", "placement", "remote_rows", "test_accuracy")
 
     def test_what_is_refused(self):
-        for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "home"),
+        for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "owner"),
                                        (2, "--fanout has 3 numbers, and the model 2 layers", "--batch", "8", "--fanout", "5,5,5"),
                                        (2, "--fanout of layer 1: 0 draws nothing", "--batch", "8", "--fanout", "0,5"),
                                        (2, "--fanout of layer 2: -2 is not a number of neighbours", "--batch", "8", "--fanout", "5,2/-2"),

@@ -85,13 +85,13 @@ class Far(ProgramCase):
 
     def test_exchanges_in_chunks(self):
         arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "3"]
-        whole, cut = [self.train(*arguments, "--exchange-chunks", chunks) for chunks in ("1", "5")]
+        whole, cut = [self.train(*arguments, "--exchange-pieces", chunks) for chunks in ("1", "5")]
         self.assertEqual(cut["loss"], whole["loss"])
         self.assertEqual(cut["words_received"], whole["words_received"])
         self.assertGreater(cut["messages"]["total"], whole["messages"]["total"])
-        self.assertEqual(cut["run"]["options"]["exchange-chunks"], 5)
+        self.assertEqual(cut["run"]["options"]["exchange-pieces"], 5)
         for chunks, same in (("1", whole), ("5", cut)):
-            result = self.train(*arguments, "--exchange-chunks", chunks, *self.far_options(1 << 17))
+            result = self.train(*arguments, "--exchange-pieces", chunks, *self.far_options(1 << 17))
             self.same_losses(result, whole, chunks)
             self.assertEqual((result["words_received"], result["messages"]), (same["words_received"], same["messages"]))
             self.assertEqual(result["predicted_far_bytes"], result["far_bytes"])

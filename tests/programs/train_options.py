@@ -17,10 +17,10 @@ from program_case import ProgramCase, run
 
 TRAIN, *_ = sys.argv[1:]
 DOCS = os.path.join(os.path.dirname(__file__), "../../docs")
-MODEL = ("model hidden coupling aggregation heads hops split-chunks recompute alpha lambda epsilon self-loops epochs lr optimizer schedule evaluate-every weight-decay convolution-decay dropout "
+MODEL = ("model hidden coupling aggregation heads hops split-pieces recompute alpha lambda epsilon self-loops epochs lr optimizer schedule evaluate-every weight-decay convolution-decay dropout "
          "seed precision raw-features").split()
 BATCH = "batch sampler fanout placement micro-batches replace graph scores".split()
-STAGES = "stages chunks chunk-cut stage-layers history window no-shuffle no-correction exact-epochs".split()
+STAGES = "stages chunks chunk-cut stage-layers history window no-shuffle no-compensation exact-epochs".split()
 RANKS = "policy ranks mesh partition comm device threads".split()
 SAVED = ("aggregation alpha classes coupling data embedding epsilon features heads hidden hops lambda last_heads layers model partita precision raw_features seed "
          "self_loops").split()
@@ -69,8 +69,8 @@ class Options(ProgramCase):
                                     (["--batch", "8"], ["data", *MODEL, *BATCH, *RANKS]), (["--stages", "2"], ["data", *MODEL, *STAGES, *RANKS]),
                                     (["--stages", "2", "--guard", "1"], ["data", *MODEL, *stages, *RANKS]),
                                     (["--stages", "2", "--history", "zero"], ["data", *MODEL, *[name for name in STAGES if name != "window"], *RANKS]),
-                                    (["--products", "bf16", "--exchange-chunks", "2", "--memory", "1G"],
-                                     ["data", *MODEL, *after("mesh", ["products", "exchange-chunks"], RANKS), "memory"]),
+                                    (["--operands", "bf16", "--exchange-pieces", "2", "--memory", "1G"],
+                                     ["data", *MODEL, *after("mesh", ["operands", "exchange-pieces"], RANKS), "memory"]),
                                     (["--reproducible"], ["data", *MODEL, *RANKS, "reproducible"])):
             self.assertEqual(list(self.train(*arguments)["run"]["options"]), expected, arguments)
 
@@ -79,7 +79,7 @@ class Options(ProgramCase):
         self.assertEqual([written[name] for name in ("hidden", "coupling", "recompute", "self-loops", "lr", "raw-features", "seed", "replace", "graph", "scores", "fanout")],
                          ["5,3", "coupled", "never", "sum", 0.25, False, 0, True, "cut", "exact", "10,10,10"])
         written = self.train("--stages", "2", "--no-shuffle", "--chunk-cut", "nonzeros", "--policy", "row_1d")["run"]["options"]
-        self.assertEqual([written[name] for name in ("chunks", "chunk-cut", "stage-layers", "history", "no-shuffle", "no-correction", "policy")],
+        self.assertEqual([written[name] for name in ("chunks", "chunk-cut", "stage-layers", "history", "no-shuffle", "no-compensation", "policy")],
                          [8, "nonzeros", "1,1", "window", True, False, "row_1d"])
 
     def test_keys_of_saved_models(self):
@@ -156,15 +156,15 @@ class Options(ProgramCase):
                                  ("--convolution-decay is for --model gcnii, not resgcn", "--model", "resgcn", "--convolution-decay", "0"),
                                  ("--dropout is for --model gcn, sage, gin, gat, gine, gatv2, transformer, ", "--model", "sgc", "--dropout", "0"),
                                  ("--aggregation is for --model sage, not gcn", "--aggregation", "max"), ("--coupling is for --model gcn, sage and gat, not appnp", "--model", "appnp", "--coupling", "decoupled"),
-                                 ("--split-chunks is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-chunks", "2"),
-                                 ("--exchange-chunks is for --model", "--model", "gat", "--exchange-chunks", "2"), ("--exchange is for --model", "--model", "gat", "--exchange", "cover"),
+                                 ("--split-pieces is for --model sgc, appnp, gcn in its decoupled form and sage in its decoupled form, not gcn", "--split-pieces", "2"),
+                                 ("--exchange-pieces is for --model", "--model", "gat", "--exchange-pieces", "2"), ("--exchange is for --model", "--model", "gat", "--exchange", "cover"),
                                  ("--ranks-of-node is for --model", "--model", "gat", "--ranks-of-node", "2"),
                                  ("--ranks-of-node 2 is for needed rows: not with --exchange full", "--ranks-of-node", "2", "--exchange", "full"),
-                                 ("--ranks-of-node 2 and --exchange-chunks 3 do not go together", "--ranks-of-node", "2", "--exchange-chunks", "3"),
+                                 ("--ranks-of-node 2 and --exchange-pieces 3 do not go together", "--ranks-of-node", "2", "--exchange-pieces", "3"),
                                  ("--ranks-of-node: 0 is not a positive whole number", "--ranks-of-node", "0"),
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--precision f64 and --storage bf16 do not go together", "--storage", "bf16", "--precision", "f64"),
-                                 ("--products f32 and --storage bf16 do not go together", "--storage", "bf16", "--products", "f32"),
+                                 ("--operands f32 and --storage bf16 do not go together", "--storage", "bf16", "--operands", "f32"),
                                  ("--storage bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled", "--model", "gat", "--storage", "bf16"),
                                  ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),
@@ -223,7 +223,7 @@ class Options(ProgramCase):
         table = dict(re.findall(r"^\| `(--[a-z]+)[^|]*\| ([^|]*)\|", page, re.M))
         self.assertEqual({name: value.strip() for name, value in table.items()}, {"--checkpoint": "", "--every": "10", "--keep": "2", "--resume": ""})
         options = re.search(r"must be as it was: (.*?)\.", page, re.S).group(1)
-        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "products", "row-encoding", "storage"])
+        self.assertEqual(re.findall(r"`--([a-z-]+)`", options), ["batch", "sampler", "fanout", "replace", "operands", "row-encoding", "storage"])
 
 
 if __name__ == "__main__":

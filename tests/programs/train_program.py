@@ -620,7 +620,7 @@ class TrainProgram(ProgramCase):
                 (2, "--layers: 999999999 is not a whole number from 1 to 10000", "--layers", big), (2, "--hops", "--model", "sgc", "--hops", big),
                 (2, "more parts than a batch", "--batch", "5", "--micro-batches", big), (2, "more than the 156 edges", "--batch", "5", "--fanout", big, "--replace"),
                 (2, "cannot be cut into 999999999 stages", "--stages", big), (2, "ranks are more than the", "--ranks", "100000"), (1, "600 ranks need at least 7.8 GB of memory", "--ranks", "600"), (2, "more than the 34 vertices", "--stages", "2", "--chunks", big),
-                (2, "more than the 34 vertices", "--exchange-chunks", big), (2, "more than the 34 vertices", "--model", "appnp", "--split-chunks", big),
+                (2, "more than the 34 vertices", "--exchange-pieces", big), (2, "more than the 34 vertices", "--model", "appnp", "--split-pieces", big),
                 (2, "has 4294967297 places for 1 ranks", "--policy", "grid_2d", "--mesh", "641x6700417x1"),
                 *((2, "a mesh is written as", "--policy", "grid_2d", "--mesh", m) for m in ("4294967297x1x1", "0x1x1", "1x1", "1x1x1x", "1x1x", " 1x1x1", "1x-1x1")),
                 (2, "--hidden: a number is missing in '4,,5'", "--hidden", "4,,5"), (2, "--stage-layers", "--stages", "2", "--stage-layers", "1e1,1"),

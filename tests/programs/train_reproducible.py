@@ -47,7 +47,7 @@ class Reproducible(ProgramCase):
         for precision in ("f32", "f64"):
             batches = ("--precision", precision, "--batch", "7", "--fanout", "4,3", "--dropout", "0.3")
             expected = self.train(*batches, model=("sage",))
-            arrangements = [("--ranks", "3", "--placement", "any", "--threads", "1"), ("--ranks", "6", "--placement", "home"),
+            arrangements = [("--ranks", "3", "--placement", "even", "--threads", "1"), ("--ranks", "6", "--placement", "owner"),
                             ("--ranks", "4", "--placement", "column_gather", "--policy", "grid_2d"),
                             ("--ranks", "2", "--graph", "cut", "--scores", "sampled")]
             for arrangement in arrangements:

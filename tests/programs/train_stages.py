@@ -66,7 +66,7 @@ class Stages(ProgramCase):
     def test_every_option_has_its_effect(self):
         stages = ["--stages", "2", "--chunks", "4"]
         expected = self.train("resgcn", *stages, "--dropout", "0")["loss"]
-        for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-correction"], ["--history", "zero", "--no-correction"], ["--history", "halo"], ["--exact-epochs", "2"],
+        for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-compensation"], ["--history", "zero", "--no-compensation"], ["--history", "halo"], ["--exact-epochs", "2"],
                           ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "refresh"], ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "warm-up"],
                           ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "exact"]):
             self.assertNotEqual(self.train("resgcn", *stages, "--dropout", "0", *arguments)["loss"], expected, arguments)
@@ -85,7 +85,7 @@ class Stages(ProgramCase):
             self.check_refused(done, 1, "this program was built without METIS; install libmetis-dev")
 
     def test_the_json_repeats_the_run(self):
-        for arguments in (["--stages", "2", "--ranks", "4", "--chunk-cut", "metis" if WITH_METIS else "nonzeros", "--partition", "random", "--window", "2", "--no-correction"],
+        for arguments in (["--stages", "2", "--ranks", "4", "--chunk-cut", "metis" if WITH_METIS else "nonzeros", "--partition", "random", "--window", "2", "--no-compensation"],
                           ["--stages", "3", "--chunks", "5", "--history", "zero", "--no-shuffle", "--guard", "1", "--tolerance", "0.01", "--least-cosine", "-0.5", "--on-divergence", "warm-up"],
                           ["--stages", "2", "--ranks", "4", "--chunks", "3", "--history", "halo", "--window", "2"],
                           ["--stages", "2", "--ranks", "8", "--policy", "split_3d", "--mesh", "2x1x2", "--exact-epochs", "2", "--stage-layers", "1,3"]):
@@ -134,7 +134,7 @@ class Stages(ProgramCase):
                                        (2, "--chunks 40 is more than the 34 vertices", *two, "--chunks", "40"),
                                        (2, "--chunk-cut metis needs a --policy and a --mesh", *two, "--policy", "auto", "--chunk-cut", "metis"),
                                        (2, "--memory needs a --policy and a mesh for --stages", *two, "--policy", "auto", "--memory", "1G"),
-                                       (2, "--exchange-chunks and --stages do not go together", *two, "--exchange-chunks", "2"),
+                                       (2, "--exchange-pieces and --stages do not go together", *two, "--exchange-pieces", "2"),
                                        (2, "--ranks-of-node and --stages do not go together", *two, "--ranks-of-node", "2"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]

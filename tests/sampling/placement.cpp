@@ -10,25 +10,25 @@
 namespace test_placement {
 
 using namespace test_support;
-using sampling::home_shares, sampling::most_roots, sampling::root_lists, sampling::row_homes;
+using sampling::owner_shares, sampling::most_roots, sampling::root_lists, sampling::vertex_owners;
 
 constexpr global_index n = 67;
 
-row_homes homes(int ranks, std::vector<global_index> sizes) {
+vertex_owners owners(int ranks, std::vector<global_index> sizes) {
   return {blocking::given(std::move(sizes), {ranks, 1, 1}, nesting::rows), vertex_rows.rows, ranks};
 }
-row_homes even_homes(int ranks, global_index vertices = n) {
+vertex_owners even_owners(int ranks, global_index vertices = n) {
   return {blocking::even(vertices, {ranks, 1, 1}, nesting::rows), vertex_rows.rows, ranks};
 }
 /// Blocks of random sizes, some of them empty.
-row_homes random_homes(int ranks, std::int64_t number) {
+vertex_owners random_owners(int ranks, std::int64_t number) {
   std::vector<global_index> sizes(static_cast<std::size_t>(ranks), 0);
   for (global_index left = n; left > 0;) {
     const auto part = static_cast<global_index>(base::random_bits(21, number, left) % 9) + 1;
     sizes[base::random_bits(22, number, left) % sizes.size()] += std::min(part, left);
     left -= std::min(part, left);
   }
-  return homes(ranks, std::move(sizes));
+  return owners(ranks, std::move(sizes));
 }
 /// `count` of the first `below` vertices in a random order.
 std::vector<global_index> random_roots(std::size_t count, global_index below, std::int64_t number) {
@@ -39,9 +39,9 @@ std::vector<global_index> random_roots(std::size_t count, global_index below, st
   return all;
 }
 
-root_lists at_home(std::span<const global_index> batch, const row_homes& home) {
-  root_lists lists(static_cast<std::size_t>(home.ranks));
-  for (const global_index v : batch) lists[home(v)].push_back(v);
+root_lists at_owner(std::span<const global_index> batch, const vertex_owners& owner) {
+  root_lists lists(static_cast<std::size_t>(owner.ranks));
+  for (const global_index v : batch) lists[owner(v)].push_back(v);
   return lists;
 }
 std::vector<global_index> joined(const root_lists& lists) {
@@ -78,16 +78,16 @@ TEST_CASE("the most roots of a rank are 1.1 times the mean, or the mean rounded 
   CHECK(most_roots(1024, 1) == 1126);
 }
 
-TEST_CASE("every root has one rank, no rank too many, and only roots of full ranks leave home") {
+TEST_CASE("every root has one rank, no rank too many, and only roots of full ranks leave their owners") {
   const sampling::graph<double> g = test_graph(n);
   std::size_t moved = 0, not_moved = 0;
   for (std::int64_t number = 0; number < 400; ++number) {
     CAPTURE(number);
     const int ranks = 1 + static_cast<int>(base::random_bits(31, number, 0) % 12);
-    const row_homes home = number % 2 == 0 ? random_homes(ranks, number) : even_homes(ranks);
+    const vertex_owners owner = number % 2 == 0 ? random_owners(ranks, number) : even_owners(ranks);
     const auto size = static_cast<std::size_t>(base::random_bits(31, number, 1) % (number % 3 == 0 ? 6 : 68));
     const auto batch = random_roots(size, number % 5 == 0 ? 20 : n, number);
-    const root_lists lists = home_shares(g, batch, home), before = at_home(batch, home);
+    const root_lists lists = owner_shares(g, batch, owner), before = at_owner(batch, owner);
     REQUIRE(lists.size() == before.size());
     auto all = joined(lists), expected = batch;
     std::sort(all.begin(), all.end());
@@ -119,18 +119,18 @@ TEST_CASE("every root has one rank, no rank too many, and only roots of full ran
 TEST_CASE("in-neighbours are counted by the ranks that have them") {
   const sampling::graph<double> g = test_graph(n);
   for (const int ranks : {1, 2, 3, 12}) {
-    const row_homes home = random_homes(ranks, ranks);
+    const vertex_owners owner = random_owners(ranks, ranks);
     const auto roots = random_roots(40, n, ranks);
     std::vector<global_index> expected(roots.size() * static_cast<std::size_t>(ranks), 0);
     for (const auto& e : graph_entries(n))
       for (std::size_t i = 0; i < roots.size(); ++i)
-        if (e.row == roots[i]) ++expected[i * static_cast<std::size_t>(ranks) + home(e.col)];
-    CHECK(sampling::neighbours_by_home(g, roots, home) == expected);
+        if (e.row == roots[i]) ++expected[i * static_cast<std::size_t>(ranks) + owner(e.col)];
+    CHECK(sampling::neighbours_by_owner(g, roots, owner) == expected);
   }
 }
 
 TEST_CASE("the roots that lose least leave a full rank, for where most of their in-neighbours are") {
-  // Three ranks of four vertices; six roots, all at home on rank 0 or 1, of which a rank may have two.
+  // Three ranks of four vertices; six roots, all owned by rank 0 or 1, of which a rank may have two.
   std::vector<triplet<double>> entries;
   const auto connect = [&](global_index v, const std::vector<global_index>& from) {
     for (const global_index u : from) entries.push_back({v, u, 1});
@@ -143,11 +143,11 @@ TEST_CASE("the roots that lose least leave a full rank, for where most of their 
   connect(5, {4, 6});
   const host_mesh alone(self::world(), {1, 1, 1});
   const sampling::graph<double> g(distribute(alone, row_1d, {12, 12}, entries));
-  const row_homes home = homes(3, {4, 4, 4});
-  CHECK(home_shares(g, std::vector<global_index>{0, 1, 2, 3, 4, 5}, home) ==
+  const vertex_owners owner = owners(3, {4, 4, 4});
+  CHECK(owner_shares(g, std::vector<global_index>{0, 1, 2, 3, 4, 5}, owner) ==
         root_lists{{0, 2}, {4, 5}, {3, 1}});
   // Where there is no room for it, the next best.
-  CHECK(home_shares(g, std::vector<global_index>{3, 2, 1, 8, 9, 4}, home) ==
+  CHECK(owner_shares(g, std::vector<global_index>{3, 2, 1, 8, 9, 4}, owner) ==
         root_lists{{2, 1}, {4, 3}, {8, 9}});
 }
 
@@ -155,13 +155,13 @@ TEST_CASE("all ranks place roots alike, over whole graphs and cut ones") {
   for (const int ranks : {2, 3, 4, 8})
     for (const std::size_t size : {3u, 40u}) {
       const auto batch = random_roots(size, n / 2, ranks);
-      const row_homes home = even_homes(ranks);
-      const root_lists expected = home_shares(test_graph(n), batch, home);
-      CHECK(expected != at_home(batch, home));
+      const vertex_owners owner = even_owners(ranks);
+      const root_lists expected = owner_shares(test_graph(n), batch, owner);
+      CHECK(expected != at_owner(batch, owner));
       on_threads(ranks, [&](const communicator& world) {
         const host_mesh m(world, {ranks, 1, 1}), whole(world, {1, ranks, 1});
-        CHECK(home_shares(test_graph(m, row_1d, n), batch, home) == expected);
-        CHECK(home_shares(test_graph(whole, feature_column, n), batch, home) == expected);
+        CHECK(owner_shares(test_graph(m, row_1d, n), batch, owner) == expected);
+        CHECK(owner_shares(test_graph(whole, feature_column, n), batch, owner) == expected);
       });
     }
 }
@@ -184,12 +184,12 @@ class community {
   struct rows {
     double needed = 0, remote = 0;
   };
-  rows of(const root_lists& lists, const row_homes& home) {
+  rows of(const root_lists& lists, const vertex_owners& owner) {
     rows all;
     for (std::size_t r = 0; r < lists.size(); ++r) {
       (*sampler_)(lists[r], 1, sample_);
       all.needed += static_cast<double>(sample_.vertices.size());
-      for (const global_index v : sample_.vertices) all.remote += home(v) != r;
+      for (const global_index v : sample_.vertices) all.remote += owner(v) != r;
     }
     return all;
   }
@@ -202,78 +202,78 @@ class community {
   sampling::sample<float> sample_;
 };
 
-row_homes with_half_on_the_first(int ranks) {
+vertex_owners with_half_on_the_first(int ranks) {
   std::vector<global_index> sizes;
   for (int r = 0; r < ranks; ++r)
     sizes.push_back(r == 0 ? community::vertices / 2
                            : comm::share_of(community::vertices / 2, r - 1, ranks - 1).size());
-  return homes(ranks, std::move(sizes));
+  return owners(ranks, std::move(sizes));
 }
 
-TEST_CASE("random batches miss (P - 1) / P of their rows; roots at home never more") {
+TEST_CASE("random batches miss (P - 1) / P of their rows; roots at their owners never more") {
   for (const bool in_random_order : {false, true}) {
     community graph(2, in_random_order);
     for (const int ranks : {2, 4, 8, 16})
       for (const bool uneven : {false, true}) {
         if (sanitized && ranks != 4) continue;
         INFO("ranks ", ranks, ", in_random_order ", in_random_order, ", uneven ", uneven);
-        const row_homes home =
-            uneven ? with_half_on_the_first(ranks) : even_homes(ranks, community::vertices);
-        double needed = 0, missed = 0, missed_at_home = 0;
+        const vertex_owners owner =
+            uneven ? with_half_on_the_first(ranks) : even_owners(ranks, community::vertices);
+        double needed = 0, missed = 0, missed_at_owner = 0;
         for (std::int64_t b = 0; b < 4; ++b) {
           const auto batch = random_roots(256, community::vertices, b);
-          const auto any = graph.of(sampling::equal_shares(batch, ranks), home);
+          const auto even = graph.of(sampling::equal_shares(batch, ranks), owner);
           needed += any.needed;
           missed += any.remote;
-          missed_at_home += graph.of(home_shares(graph.graph(), batch, home), home).remote;
+          missed_at_owner += graph.of(owner_shares(graph.graph(), batch, owner), owner).remote;
         }
         CHECK(std::abs(missed / needed - (1 - 1.0 / ranks)) < 0.01);
-        CHECK(missed_at_home <= 1.01 * missed);
-        if (!in_random_order && !uneven) CHECK(missed >= 2 * missed_at_home);
+        CHECK(missed_at_owner <= 1.01 * missed);
+        if (!in_random_order && !uneven) CHECK(missed >= 2 * missed_at_owner);
       }
   }
 }
 
-TEST_CASE("roots at home lose if the shares of a batch are gathered one by one, and not together") {
+TEST_CASE("roots at their owners lose if the shares of a batch are gathered one by one, and not together") {
   if (sanitized) return;  // more roots for the code of the case before
   community graph(3, false);
-  const row_homes home = even_homes(4, community::vertices);
+  const vertex_owners owner = even_owners(4, community::vertices);
   const auto batch = random_roots(2048, community::vertices, 1);
   const root_lists shares = sampling::equal_shares(batch, 4);
   double apart = 0;
-  for (const auto& share : shares) apart += graph.of(at_home(share, home), home).remote;
-  const double any = graph.of(shares, home).remote;
+  for (const auto& share : shares) apart += graph.of(at_owner(share, owner), owner).remote;
+  const double any = graph.of(shares, owner).remote;
   CHECK(apart > 1.9 * any);
-  CHECK(graph.of(home_shares(graph.graph(), batch, home), home).remote <= any);
+  CHECK(graph.of(owner_shares(graph.graph(), batch, owner), owner).remote <= any);
 }
 
 TEST_CASE("roots that crowd are spread, at the cost of the rows of those that move") {
   if (sanitized) return;  // more roots for the code of the case before
   community graph(2, false);
-  const row_homes home = even_homes(8, community::vertices);
+  const vertex_owners owner = even_owners(8, community::vertices);
   for (const double times : {1.3, 4.0}) {
     const double others = (8 - times) / (7 * times);
     std::vector<global_index> batch;
     for (const global_index v : random_roots(4096, community::vertices, 1))
-      if (base::random_uniform(41, v, 0) < (home(v) == 0 ? 1 : others)) batch.push_back(v);
-    const root_lists before = at_home(batch, home), after = home_shares(graph.graph(), batch, home);
+      if (base::random_uniform(41, v, 0) < (owner(v) == 0 ? 1 : others)) batch.push_back(v);
+    const root_lists before = at_owner(batch, owner), after = owner_shares(graph.graph(), batch, owner);
     const double mean = static_cast<double>(batch.size()) / 8;
     CHECK(static_cast<double>(largest(before)) > 1.2 * mean);
     CHECK(static_cast<double>(largest(after)) <= 1.1 * mean);
-    const double moved = graph.of(after, home).remote;
-    CHECK(moved < 0.7 * graph.of(sampling::equal_shares(batch, 8), home).remote);
-    if (times < 2) CHECK(moved <= 1.1 * graph.of(before, home).remote);
+    const double moved = graph.of(after, owner).remote;
+    CHECK(moved < 0.7 * graph.of(sampling::equal_shares(batch, 8), owner).remote);
+    if (times < 2) CHECK(moved <= 1.1 * graph.of(before, owner).remote);
   }
 }
 
-TEST_CASE("shares are those at home, or equal ones for every other placement") {
+TEST_CASE("shares are those at their owners, or equal ones for every other placement") {
   const auto g = test_graph(n);
-  const row_homes home = random_homes(4, 3);
+  const vertex_owners owner = random_owners(4, 3);
   const auto batch = random_roots(29, n, 2);
   using sampling::placement;
-  CHECK(sampling::shares(g, batch, placement::home, home) == home_shares(g, batch, home));
-  for (const placement how : {placement::any, placement::column, placement::column_gather})
-    CHECK(sampling::shares(g, batch, how, home) == sampling::equal_shares(batch, 4));
+  CHECK(sampling::shares(g, batch, placement::owner, owner) == owner_shares(g, batch, owner));
+  for (const placement how : {placement::even, placement::column, placement::column_gather})
+    CHECK(sampling::shares(g, batch, how, owner) == sampling::equal_shares(batch, 4));
 }
 
 }  // namespace test_placement

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "partita/base/random.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/features.hpp"
-#include "partita/io/labelled_graph.hpp"
 
 namespace test_support {
 

@@ -32,7 +32,7 @@ inline std::vector<id_list> lists_of(int rank, std::size_t count, std::uint64_t 
 /// A matrix, who asks for what in it, and what a rank then receives, counted from the definition.
 struct problem {
   mesh_shape mesh;
-  partition::placement x;
+  partition::block_layout x;
   transfer::gathered_columns columns;
   std::size_t lists;
   std::uint64_t round;

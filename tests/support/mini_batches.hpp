@@ -11,7 +11,7 @@ namespace test_support {
 using batch_trainer = partita::nn::mini_batch_trainer<double, partita::host>;
 using partita::sampling::placement;
 
-inline constexpr placement placements[] = {placement::any, placement::home, placement::column,
+inline constexpr placement placements[] = {placement::even, placement::owner, placement::column,
                                            placement::column_gather};
 inline constexpr const char* sampled_models[] = {"gcn", "sage", "gin", "gat"};
 
@@ -25,7 +25,7 @@ inline partita::nn::training_options batch_options(std::string model,
           .epochs = 2,
           .dropout = 0.3,
           .seed = 7,
-          .mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any}};
+          .mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::even}};
 }
 
 inline partita::io::dataset without_features(partita::io::dataset d) {

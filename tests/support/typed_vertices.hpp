@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace test_support {
 

@@ -40,7 +40,7 @@ TEST_CASE("every root is in one micro-batch of one rank, and the weights of all 
           global_index most = 0;
           for (int r = 0; r < ranks; ++r) {
             batch_share<float> share;
-            most = nn::deal_and_cut(batch, r, parts, mean, deal, number, share);
+            most = nn::split_by_rank_then_batch(batch, r, parts, mean, deal, number, share);
             CHECK(share.weight == size);
             CHECK(share.roots.size() == std::size_t(parts));
             for (std::size_t k = 0; k < share.roots.size(); ++k) {
@@ -70,7 +70,7 @@ TEST_CASE("cut first, micro-batches are parts of the batch, whatever the ranks")
         std::vector<std::vector<global_index>> found(std::size_t(parts), std::vector<global_index>{});
         for (int r = 0; r < ranks; ++r) {
           batch_share<float> share;
-          const global_index most = nn::cut_and_deal(batch, r, parts, deal, number, share);
+          const global_index most = nn::split_by_batch_then_rank(batch, r, parts, deal, number, share);
           CHECK(most * ranks >= size);
           CHECK(share.weight == size);
           for (std::size_t k = 0; k < expected.size(); ++k) {

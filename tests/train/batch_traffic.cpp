@@ -84,7 +84,7 @@ TEST_CASE("every placement receives the words of its closed form, and automatic 
             }
             if (ranks > 1) ++wins[chosen];
           }
-  CHECK(wins[placement::home] > 0);
+  CHECK(wins[placement::owner] > 0);
   CHECK(wins[placement::column] > 0);
 }
 

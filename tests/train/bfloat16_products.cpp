@@ -29,11 +29,11 @@ TEST_CASE(
     "operands of bfloat16: losses within 1 % of float's, the same words, fewer bytes, on every policy") {
   for (const char* model : {"gcn", "sage", "gin", "gcnii", "resgcn"}) {
     nn::training_options own = short_run(model), rounded = own;
-    rounded.operands = nn::operand_format::bfloat16;
+    rounded.operands = nn::operand_precision::bfloat16;
     on_usual_meshes(std::array{1, 2, 4}, [&](const host_mesh& m, const policy& p) {
       const nn::training_result expected = train(m.world(), m.shape(), p, own);
       nn::training_options stored = own;
-      stored.storage = nn::operand_format::bfloat16;
+      stored.storage = nn::operand_precision::bfloat16;
       for (const nn::training_options& o : {rounded, stored}) {
         INFO(std::string(model), ", ", std::string(p.name), " on ", to_string(m.shape()));
         const nn::training_result r = train(m.world(), m.shape(), p, o);
@@ -75,7 +75,7 @@ TEST_CASE("stored as bfloat16: features and activations take half of their bytes
         nn::training_options rounded = short_run("gcn"), stored = rounded;
         rounded.hidden = stored.hidden = {h};
         rounded.dropout = stored.dropout = dropout;
-        rounded.operands = stored.storage = nn::operand_format::bfloat16;
+        rounded.operands = stored.storage = nn::operand_precision::bfloat16;
         const bool constant = dropout == 0, aggregates = constant || f < 2 * h;
         const global_index mine = (world.rank() == 0 ? 16 : 15);
         const global_index numbers = mine * (f + (constant ? 0 : f) + h + (aggregates ? 2 * f : 0));
@@ -101,7 +101,7 @@ TEST_CASE("stored as bfloat16: deep models keep half of the bytes, in closed for
       rounded.hidden = stored.hidden = {h};
       rounded.layers = stored.layers = layers;
       rounded.dropout = stored.dropout = 0.5;
-      rounded.operands = stored.storage = nn::operand_format::bfloat16;
+      rounded.operands = stored.storage = nn::operand_precision::bfloat16;
       const std::size_t expected = bytes_after(m, data, rounded);
       CHECK(expected - bytes_after(m, data, stored) ==
             static_cast<std::size_t>(2 * mine * (2 * f + matrices * h)));
@@ -113,7 +113,7 @@ TEST_CASE("stored as bfloat16: computed again the bits of what was stored, over 
   const io::dataset data = directed_graph();
   nn::training_options o = short_run("gcn");
   o.hidden = {7, 9, 6};
-  o.storage = nn::operand_format::bfloat16;
+  o.storage = nn::operand_precision::bfloat16;
   on_threads(3, [&](const communicator& world) {
     const mesh<host> m(world, {3, 1, 1});
     nn::trainer<float, host> t(m, data, o, nn::make_model<float>(m, data, o, row_1d));
@@ -122,7 +122,7 @@ TEST_CASE("stored as bfloat16: computed again the bits of what was stored, over 
     CHECK(hidden.size() == (world.rank() == 0 ? 61 * 6 : 0));
     CHECK(std::ranges::all_of(hidden, [](float x) { return x == float{base::bfloat16(x)}; }));
     nn::training_options again = o;
-    again.recompute = nn::recomputation::always;
+    again.recompute = nn::activation_checkpointing::always;
     const nn::training_result r = train(world, m.shape(), row_1d, again);
     const mesh<host> over_far(world, m.shape());
     use_far(over_far.queue(), {.store = new_far_store(), .window = 16384, .from = 512});
@@ -141,7 +141,7 @@ TEST_CASE("stored as bfloat16: computed again the bits of what was stored, over 
 
 TEST_CASE("operands of bfloat16 are refused where a product has others") {
   nn::training_options o = short_run("gcn");
-  o.operands = nn::operand_format::bfloat16;
+  o.operands = nn::operand_precision::bfloat16;
   const auto refused = [&](const char* model, auto change) {
     nn::training_options other = of_model(o, model);
     change(other);

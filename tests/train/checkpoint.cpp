@@ -47,7 +47,7 @@ ending trained(const place& at, const io::dataset& d, const nn::training_options
                int stop_after = 0, std::span<const global_index> old_number = {}) {
   ending end;
   on_threads(at.size(), [&](const communicator& world) {
-    nn::continuation<double> how;
+    nn::run_hooks<double> how;
     if (!folder.empty())
       how = nn::checkpoints_in<double>({.folder = folder, .every = 2, .resume = true}, o, d);
     how.old_number = old_number;
@@ -173,7 +173,7 @@ TEST_CASE("an embedding finds its vertices when they are sorted in another way")
 TEST_CASE("mini-batches go on with the next batch, wherever the rows of X are") {
   using sampling::placement;
   const place of_4{row_1d, {4, 1, 1}}, of_3{row_1d, {3, 1, 1}};
-  for (const placement how : {placement::home, placement::column})
+  for (const placement how : {placement::owner, placement::column})
     for (const global_index embedding : {0, 6}) {
       check_goes_on(of_4, of_4, d, in_batches(how, embedding), 0, std::string(name_of(how)));
       check_goes_on(of_4, of_3, d, in_batches(how, embedding), 1e-12, std::string(name_of(how)));

@@ -152,7 +152,7 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
     CHECK(chunks_of(choice) == std::vector{0, 0, 3, 0});
     for (const nn::policy_candidate& k : choice.candidates) {
       const nn::training_options o = nn::options_of(k, options);
-      CHECK(o.exchange_chunks == k.chunks);
+      CHECK(o.exchange_pieces == k.chunks);
       const communicator there = emulated::cluster(communicator(world.transport(), world.axis()), machine);
       const mesh<host> m(there, k.mesh, emulated::charged(there, device_queue<host>()));
       const nn::training_result run = nn::train_model<double>(m, club, o, k.policy);
@@ -163,9 +163,9 @@ TEST_CASE("chunks of the exchange of needed rows are candidates where such rows 
     CHECK(choice.candidates[1].cost.seconds != choice.candidates[2].cost.seconds);
 
     nn::training_options given = options;
-    given.exchange_chunks = 2;
+    given.exchange_pieces = 2;
     CHECK(chunks_of(chosen_from(given, {})) == std::vector{2, 2});
-    given.exchange_chunks = 0, given.exchange = row_exchange::sparsity_aware;
+    given.exchange_pieces = 0, given.exchange = row_exchange::sparsity_aware;
     CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 3, 0});
     given.ranks_of_node = 2;
     CHECK(chunks_of(chosen_from(given, {})) == std::vector{0, 0});
@@ -208,7 +208,7 @@ TEST_CASE("rehearsals of sgc and maxima charge sparse features that are written 
 
 TEST_CASE("rehearsals charge products with operands of bfloat16, as the run does") {
   nn::training_options options{.hidden = {6}, .epochs = 3};
-  options.operands = nn::operand_format::bfloat16;
+  options.operands = nn::operand_precision::bfloat16;
   for (const int ranks : {1, 4}) check_rehearsed<float>(ranks, io::karate_club(), options);
 }
 

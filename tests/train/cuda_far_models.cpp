@@ -52,7 +52,7 @@ TEST_CASE("far memory: a device with a small window gives the losses of the host
 TEST_CASE("far memory: operands of bfloat16 pass in chunks, with the losses of the host") {
   const io::dataset d = directed_graph(101);
   nn::training_options o{.model = "gcn", .hidden = {6}, .epochs = 2};
-  o.operands = nn::operand_format::bfloat16;
+  o.operands = nn::operand_precision::bfloat16;
   on_threads(2, [&](const communicator& world) {
     const mesh_shape shape{2, 1, 1};
     const auto expected = nn::train_model<float>(mesh<host>(world, shape), d, o, row_1d);

@@ -54,7 +54,7 @@ namespace {
 /// Losses and, where nothing but rows travels, bytes.
 void check_bfloat16(const communicator& world, mesh_shape shape, const policy& p, nn::training_options o) {
   const io::dataset d = directed_graph();
-  o.operands = nn::operand_format::bfloat16;
+  o.operands = nn::operand_precision::bfloat16;
   o.epochs = 2;
   const auto host_run = nn::train_model<float>(mesh<host>(world, shape), d, o, p);
   const auto cuda_run = nn::train_model<float>(cuda_mesh(world, shape, device_queue<cuda_device>()), d, o, p);
@@ -85,7 +85,7 @@ TEST_CASE("operands of bfloat16 on a device: losses and bytes of the host, under
         nn::training_options o = options_of("gcn");
         o.exchange = rows;
         o.stationary = stationary::a;
-        if (rows == row_exchange::sparsity_aware) o.exchange_chunks = 3;
+        if (rows == row_exchange::sparsity_aware) o.exchange_pieces = 3;
         check_bfloat16(world, default_mesh(p, 4), p, o);
       }
   });

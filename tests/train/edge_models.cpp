@@ -250,7 +250,7 @@ TEST_CASE("stages, mini-batches and rounded operands are refused by name") {
     CHECK(row->reads_edge_vectors);
     nn::training_options o;
     o.model = model;
-    o.operands = nn::operand_format::bfloat16;
+    o.operands = nn::operand_precision::bfloat16;
     with_mesh({1, 1, 1}, [&](const host_mesh& m) {
       expect_error<error>(std::string("model ") + model + " supports neither bf16 operands nor encoded rows",
                           [&] { nn::make_model<float>(m, d, o, row_1d); });

@@ -88,7 +88,7 @@ TEST_CASE("with all neighbours and one batch, steps are those of training on the
       if (m.rank() == 0) expected = r;
       CHECK(r.report.words_received.total == r.report.predicted_words_received.total);
     });
-    for (const placement how : {placement::home, placement::column}) {
+    for (const placement how : {placement::owner, placement::column}) {
       o.mini_batch.placement = how;
       on_threads(3, [&](const communicator& world) {
         batch_trainer t(mesh<host>(world, {3, 1, 1}), d, o, row_1d);

@@ -171,7 +171,7 @@ TEST_CASE("far memory: exchanges in any number of chunks have the words and loss
   for (const policy& p : {row_1d, split_3d}) {
     nn::training_options o = short_run("gcn");
     const auto run = [&](int chunks, bool far, const auto& check) {
-      o.exchange_chunks = chunks;
+      o.exchange_pieces = chunks;
       with_mesh(default_mesh(p, 4), [&](const host_mesh& m) {
         const nn::training_result r =
             far ? train_far(m, d, o, p, store, 24576) : nn::train_model<double>(m, d, o, p);
@@ -204,7 +204,7 @@ TEST_CASE("far memory: merged tiles of other ranks, exchanged at once and in chu
   for (const int ranks : {2, 4})
     for (const int chunks : {1, 3}) {
       nn::training_options o = short_run();
-      o.exchange_chunks = chunks;
+      o.exchange_pieces = chunks;
       nn::training_result expected;
       for (const bool far : {false, true})
         with_mesh(default_mesh(row_1d, ranks), [&](const host_mesh& m) {

@@ -103,7 +103,7 @@ TEST_CASE("what a model does not read is named") {
   CHECK(nn::unread_field({.model = "none", .heads = 3}) == nullptr);
   CHECK(models_of(named("heads")) == "gat, gatv2, transformer and rgat");
   CHECK(models_of(named("alpha")) == "appnp and gcnii");
-  CHECK(models_of(named("split-chunks")) ==
+  CHECK(models_of(named("split-pieces")) ==
         "sgc, appnp, gcn in its decoupled form and sage in its decoupled form");
   CHECK(models_of(named("lr")).empty());
 }

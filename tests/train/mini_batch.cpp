@@ -111,7 +111,7 @@ TEST_CASE(
     if (o.model == "meshgraphnet") o.mini_batch.fanouts = {3};
     const step_result expected = step_of(1, typed, o);
     CHECK(expected.loss > 0.1);
-    for (const placement how : {placement::any, placement::home, placement::column_gather})
+    for (const placement how : {placement::even, placement::owner, placement::column_gather})
       for (const int ranks : {2, 3, 6})
         for (const bool cut : {false, true}) {
           INFO("model ", model, ", how ", static_cast<int>(how), ", ranks ", ranks, ", cut ", cut);
@@ -129,7 +129,7 @@ TEST_CASE(
 TEST_CASE("a layer written forward only gives what the same layer does, by rows and by slices of columns") {
   nn::add_model(recorded_sage());
   nn::training_options o = batch_options("recorded sage");
-  for (const placement how : {placement::any, placement::column}) {
+  for (const placement how : {placement::even, placement::column}) {
     o.mini_batch.placement = how;
     o.model = "sage";
     const step_result expected = step_of(1, d, o);
@@ -150,7 +150,7 @@ TEST_CASE("other samplers: layers as one rank has them; walks alike for every pl
   o.mini_batch.sampler = nn::batch_sampler::walks;
   o.mini_batch.fanouts = {3};
   o.mini_batch.presampled = 4;
-  o.mini_batch.placement = placement::any;
+  o.mini_batch.placement = placement::even;
   const step_result expected = step_of(3, d, o);
   CHECK(largest_difference(expected.gradients, one_rank.gradients) > 1e-6);
   for (const placement how : {placement::column, placement::column_gather})
@@ -168,9 +168,9 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   CHECK(step_of(1, d, o).gradients == expected.gradients);
   const mesh<host> m(self::world(), {1, 1, 1});
   const auto refused = [&](const char* why) { CHECK_THROWS_WITH(batch_trainer(m, d, o, row_1d), why); };
-  o.recompute = nn::recomputation::always;
+  o.recompute = nn::activation_checkpointing::always;
   refused("activation checkpointing is not available in mini-batches");
-  o.recompute = nn::recomputation::never;
+  o.recompute = nn::activation_checkpointing::never;
   o.mini_batch.fanouts = {3, 3, 3};
   refused("3 fan-outs are given; a model of 2 layers needs one or 2");
   o.mini_batch.fanouts = {};

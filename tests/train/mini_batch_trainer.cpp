@@ -33,7 +33,7 @@ sampling::neighbour_sampler<double> sampler_of(const mesh<host>& alone, const io
           {.fanouts = o.mini_batch.fanouts, .seed = o.seed}};
 }
 
-sampling::row_homes homes(const io::dataset& d, int ranks) {
+sampling::vertex_owners owners(const io::dataset& d, int ranks) {
   return {blocking::even(d.vertices, {ranks, 1, 1}, nesting::rows), vertex_rows.rows, ranks};
 }
 
@@ -57,7 +57,7 @@ std::set<global_index> input_frontier(const sampling::sample<double>& s) {
 const io::dataset d = directed_graph(61);
 
 TEST_CASE("gradients are those of the mean over the batch; a mean of the means of unequal parts is not") {
-  const nn::training_options o = options_for(placement::home);
+  const nn::training_options o = options_for(placement::owner);
   const mesh<host> alone(self::world(), mesh_shape{});
   nn::block_steps<double, host> steps(alone, d, o);
   auto sampler = sampler_of(alone, d, o);
@@ -80,8 +80,8 @@ TEST_CASE("gradients are those of the mean over the batch; a mean of the means o
   add(batch, batch.size());
   const std::vector<double> expected = gradients();
   for (const bool equal : {false, true}) {
-    const auto parts =
-        equal ? sampling::equal_shares(batch, 3) : sampling::home_shares(sampler.graph(), batch, homes(d, 2));
+    const auto parts = equal ? sampling::equal_shares(batch, 3)
+                             : sampling::owner_shares(sampler.graph(), batch, owners(d, 2));
     CHECK((parts[0].size() == parts[1].size()) == equal);
     steps.begin();
     for (const auto& part : parts) add(part, batch.size());
@@ -94,7 +94,7 @@ TEST_CASE("gradients are those of the mean over the batch; a mean of the means o
 }
 
 TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and nothing else of it") {
-  for (const placement how : {placement::any, placement::home, placement::column_gather, placement::column})
+  for (const placement how : {placement::even, placement::owner, placement::column_gather, placement::column})
     for (const int ranks : {1, 2, 3, 8}) {
       INFO("how ", static_cast<int>(how), ", ranks ", ranks);
       nn::training_options o = options_for(how);
@@ -122,22 +122,22 @@ TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and 
 
 TEST_CASE("the rows gathered are the input frontier of each part, and travel once for all parts of a rank") {
   const mesh<host> alone(self::world(), mesh_shape{});
-  for (const placement how : {placement::any, placement::home})
+  for (const placement how : {placement::even, placement::owner})
     for (const int ranks : {1, 3, 4})
       for (const int parts : {1, 2, 5}) {
         INFO("how ", static_cast<int>(how), ", ranks ", ranks, ", parts ", parts);
         nn::training_options o = options_for(how);
         o.mini_batch.micro_batches = parts;
         auto sampler = sampler_of(alone, d, o);
-        const sampling::row_homes home = homes(d, ranks);
+        const sampling::vertex_owners owner = owners(d, ranks);
         nn::batch_order order = order_of(d, o);
         order.begin(1);
         std::size_t requested = 0;
         global_index remote = 0;
         sampling::sample<double> s;
         for (std::size_t i = 0; i < order.iterations(); ++i) {
-          const auto lists = how == placement::home
-                                 ? sampling::home_shares(sampler.graph(), order.batch(i), home)
+          const auto lists = how == placement::owner
+                                 ? sampling::owner_shares(sampler.graph(), order.batch(i), owner)
                                  : sampling::equal_shares(order.batch(i), ranks);
           for (std::size_t r = 0; r < lists.size(); ++r) {
             std::set<global_index> together;
@@ -147,7 +147,7 @@ TEST_CASE("the rows gathered are the input frontier of each part, and travel onc
               requested += frontier.size();
               together.insert(frontier.begin(), frontier.end());
             }
-            for (const global_index v : together) remote += home(v) != r;
+            for (const global_index v : together) remote += owner(v) != r;
           }
         }
         on_threads(ranks, [&](const communicator& world) {
@@ -169,7 +169,7 @@ nn::training_result train_far(const mesh<host>& m, const nn::training_options& o
 
 TEST_CASE("batches over far features have the losses of near ones, in all bits") {
   const io::dataset large = directed_graph(310);
-  for (const placement how : {placement::any, placement::home, placement::column, placement::column_gather})
+  for (const placement how : {placement::even, placement::owner, placement::column, placement::column_gather})
     for (const int ranks : {1, 2}) {
       nn::training_options o = options_for(how);
       o.epochs = 2;
@@ -193,7 +193,7 @@ TEST_CASE("batches over far features have the losses of near ones, in all bits")
 TEST_CASE(
     "batches over far features read each row once with room for all, and less than they need with some") {
   const io::dataset large = directed_graph(310);
-  nn::training_options o = options_for(placement::any);
+  nn::training_options o = options_for(placement::even);
   o.mini_batch.batch = 3;
   const mesh<host> alone(self::world(), mesh_shape{});
   auto sampler = sampler_of(alone, large, o);

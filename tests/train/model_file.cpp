@@ -169,7 +169,7 @@ TEST_CASE("a learned input is saved in the order of the data, whatever the order
 TEST_CASE("models of mini-batches and of pipelines are saved alike") {
   const scratch folder;
   for (const bool sampled : {false, true})
-    for (const auto placement : {sampling::placement::column, sampling::placement::home}) {
+    for (const auto placement : {sampling::placement::column, sampling::placement::owner}) {
       nn::training_options o = options_for("sage");
       o.embedding = 5;
       o.mini_batch = {.batch = 8, .fanouts = {3, 2}, .placement = placement, .sampled_scores = sampled};

@@ -56,7 +56,7 @@ TEST_CASE("gcnii") { check_model("gcnii", 1e-10); }
 TEST_CASE("gcn, sage and gin in 2 bytes a number: off by 2^-4 of the largest number at most") {
   for (const char* model : {"gcn", "sage", "gin"})
     check_model<float>(model, 0x1p-4, std::array{1, 4},
-                       [](auto& o) { o.storage = nn::operand_format::bfloat16; });
+                       [](auto& o) { o.storage = nn::operand_precision::bfloat16; });
 }
 
 TEST_CASE("a policy costs what it was predicted to") {

@@ -151,7 +151,7 @@ TEST_CASE("a batch of the whole training set, on any ranks and in any parts, tra
     t.options.mini_batch = {.batch = 1000, .fanouts = {-1}};
     for (const int ranks : few_ranks)
       for (const int parts : {1, 3})
-        for (const auto how : {sampling::placement::home, sampling::placement::column}) {
+        for (const auto how : {sampling::placement::owner, sampling::placement::column}) {
           t.options.mini_batch.micro_batches = parts;
           t.options.mini_batch.placement = how;
           t.options.mini_batch.fanouts = {-1, -1};

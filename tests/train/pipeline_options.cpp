@@ -299,7 +299,7 @@ TEST_CASE("options that no pipeline can have are refused by name") {
   refuses("an embedding cannot be learned over stages", [](auto& o) { o.embedding = 4; });
   refuses("mini-batches do not pass through stages", [](auto& o) { o.mini_batch.batch = 4; });
   refuses("activation checkpointing is not available with stages",
-          [](auto& o) { o.recompute = nn::recomputation::always; });
+          [](auto& o) { o.recompute = nn::activation_checkpointing::always; });
   refuses("a pipeline has at least one stage, not 0", [](auto& o) { o.pipeline.stages = 0; });
   refuses("a pipeline has at least one chunk, not -1", [](auto& o) { o.pipeline.chunks = -1; });
   refuses("62 chunks of 61 vertices", [](auto& o) {

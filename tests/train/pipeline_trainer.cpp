@@ -90,7 +90,7 @@ TEST_CASE("gradients are those of the loss with the rows of earlier epochs as co
     for (const auto history : {nn::chunk_history::window, nn::chunk_history::zero}) {
       if (sanitized && model != std::string("gcnii")) continue;
       nn::training_options o = deep(model);
-      o.pipeline = {.stages = 2, .chunks = 4, .history = history, .window = 2, .correct = false};
+      o.pipeline = {.stages = 2, .chunks = 4, .history = history, .window = 2, .compensate = false};
       on_mesh({2, 1, 1}, [&](const host_mesh& m) {
         CAPTURE(model);
         CHECK(bench::history_gradient_error(m, d, o, 29) < 1e-7);

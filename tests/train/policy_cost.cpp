@@ -52,8 +52,8 @@ void check_costs(const io::dataset& d, const nn::training_options& o, const poli
     const mesh<host> other(world, shape);
     memory::memory_meter& meter = *other.queue().meter();
     const nn::trainer<double, host> set_up(other, d, o, nn::make_model<double>(other, d, o, p));
-    const nn::over_ranks words = nn::summarize(world, set_up.predicted().words);
-    const nn::over_ranks bytes = nn::summarize(world, static_cast<global_index>(meter.peak()));
+    const nn::max_and_total words = nn::summarize(world, set_up.predicted().words);
+    const nn::max_and_total bytes = nn::summarize(world, static_cast<global_index>(meter.peak()));
     INFO(o.model, ", ", std::string(p.name), " on ", to_string(shape), ", ", d.edges.size(), " edges");
     if (repeated_edges(d) > 0) {
       CHECK(cost.words.total >= words.total);

@@ -42,7 +42,7 @@ ending trained(const io::dataset& d, const nn::training_options& o, const fs::pa
       const mesh<host> m(world, {ranks, 1, 1}, queue);
       std::optional<failing_meter> failing;
       if (world.rank() == refused.rank) failing.emplace(*meter, refused.number);
-      const nn::continuation<float> how =
+      const nn::run_hooks<float> how =
           nn::checkpoints_in<float>({.folder = folder / "kept", .every = 1, .keep = 2, .resume = true}, o, d);
       const auto training = nn::make_training<float>(m, d, o, row_1d, {ranks, 1, 1});
       training->run({}, how);

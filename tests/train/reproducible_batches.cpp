@@ -41,16 +41,16 @@ void expect_same_bits(const io::dataset& d, nn::training_options o, std::initial
   for (std::size_t i = 0; i < expected.numbers.size(); i += 4)
     CHECK(std::abs(expected.numbers[i] - fast.numbers[i]) < 1000 * std::numeric_limits<T>::epsilon());
   for (const placement how :
-       {placement::any, placement::home, placement::column_gather, placement::automatic})
+       {placement::even, placement::owner, placement::column_gather, placement::automatic})
     for (const int ranks : rank_counts) {
       if (!sees(ranks)) continue;
       INFO("o.model ", o.model, ", how ", static_cast<int>(how), ", ranks ", ranks);
       o.mini_batch.placement = how;
-      o.mini_batch.cut_graph = how == placement::any && ranks == 3;
+      o.mini_batch.cut_graph = how == placement::even && ranks == 3;
       o.mini_batch.sampling_threads = 1 + ranks % 2;
       on_threads(ranks, [&](const communicator& world) {
         const mesh_shape shape{ranks % 2 == 0 ? ranks / 2 : ranks, ranks % 2 == 0 ? 2 : 1, 1};
-        CHECK(train<T>(reproducible_mesh(world, how == placement::home ? mesh_shape{ranks, 1, 1} : shape,
+        CHECK(train<T>(reproducible_mesh(world, how == placement::owner ? mesh_shape{ranks, 1, 1} : shape,
                                          1 + ranks % 3),
                        d, o) == expected);
       });

@@ -64,7 +64,7 @@ ending trained(const place& at, const nn::training_options& o, const fs::path& f
   ending end;
   on_threads(at.size(), [&](const communicator& world) {
     const host_mesh m(world, o.pipeline.stages > 0 ? mesh_shape{world.size(), 1, 1} : at.shape);
-    nn::continuation<double> how;
+    nn::run_hooks<double> how;
     if (!folder.empty())
       how = nn::checkpoints_in<double>({.folder = folder, .every = 2, .resume = true}, o, d);
     int seen = 0;

@@ -166,7 +166,7 @@ void every_layout_of(mesh_shape shape, const blocking& rows, const blocking& col
            {transfer::gathered_columns::whole, transfer::gathered_columns::own}) {
         if (sanitized && (i + static_cast<std::size_t>(m.size())) % 3 != 0) continue;
         const layout l = layouts[i];
-        const partition::placement x{rows, cols, l};
+        const partition::block_layout x{rows, cols, l};
         gather_rows_plan<double, host> plan(m, x, columns);
         // More, fewer and no lists, for one plan.
         for (const std::size_t lists : {3, 1, 0, 4})
@@ -175,7 +175,7 @@ void every_layout_of(mesh_shape shape, const blocking& rows, const blocking& col
   });
 }
 void every_layout_of(mesh_shape shape, matrix_shape size) {
-  const partition::placement even = partition::evenly(size, shape, {});
+  const partition::block_layout even = partition::evenly(size, shape, {});
   every_layout_of(shape, even.rows, even.cols);
 }
 

@@ -62,7 +62,7 @@ class edge_ends {
   std::unique_ptr<redistribution<T, Device>> between(layout from, layout to) const {
     if (partition::same_blocks(mesh().shape(), from, to) && features_ == whole_) return nullptr;
     const auto placed = [&](layout l) {
-      return partition::placement{vertices(), l == layout_ ? features_ : whole_, l};
+      return partition::block_layout{vertices(), l == layout_ ? features_ : whole_, l};
     };
     return std::make_unique<redistribution<T, Device>>(mesh(), placed(from), placed(to));
   }

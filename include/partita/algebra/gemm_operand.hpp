@@ -5,7 +5,7 @@
 #include <concepts>
 
 #include "partita/matrix/dense.hpp"
-#include "partita/partition/placement.hpp"
+#include "partita/partition/block_layout.hpp"
 
 namespace partita {
 
@@ -54,7 +54,7 @@ struct gemm_operand {
   layout axes() const { return transposed ? layout{blocks.axes.cols, blocks.axes.rows} : blocks.axes; }
 
   const partita::mesh<Device>* mesh;
-  partition::placement blocks;
+  partition::block_layout blocks;
   bool transposed;
   matrix_view<const T> local;
 };

@@ -176,10 +176,10 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
 
 template <class T, class Device>
 void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, const operand& c) const {
-  const auto require = [](const char* name, const operand& given, const partition::placement& planned,
+  const auto require = [](const char* name, const operand& given, const partition::block_layout& planned,
                           bool transposed) {
     if (given.blocks == planned && given.transposed == transposed) return;
-    const auto shown = [name](const partition::placement& x, bool of_transpose) {
+    const auto shown = [name](const partition::block_layout& x, bool of_transpose) {
       return base::sentence_of(
           {of_transpose ? "the transpose of " : "", name, " of ", x.shape(), ", ", x.axes});
     };

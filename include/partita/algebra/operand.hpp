@@ -232,20 +232,20 @@ class dense_operand {
     return wide;
   }
   /// Frees the expanded matrix.
-  void release() { written_out_.reset(); }
+  void release() { densified_.reset(); }
 
  private:
   const matrix& whole(const matrix& x) { return x; }
   template <class X>
   const matrix& whole(const X& x) {
-    if (!written_out_)
-      written_out_.emplace(x.mesh(), x.row_blocking(),
-                           blocking::even(x.shape().cols, x.mesh().shape(), nesting::cols));
-    copy(x, *written_out_);
-    return *written_out_;
+    if (!densified_)
+      densified_.emplace(x.mesh(), x.row_blocking(),
+                         blocking::even(x.shape().cols, x.mesh().shape(), nesting::cols));
+    copy(x, *densified_);
+    return *densified_;
   }
 
-  std::optional<matrix> written_out_;
+  std::optional<matrix> densified_;
 };
 
 }  // namespace algebra

@@ -28,7 +28,7 @@
   PREFIX template nn::model<T, cuda_device> nn::convolutions<nn::sage_max_conv>(                           \
       const sparse<T, dynamic_layout, cuda_device>&, const std::vector<global_index>&,                     \
       const nn::model_options&);                                                                           \
-  PREFIX template nn::model<T, cuda_device> nn::gat(const nn::graph_of_layers<T, cuda_device>&,            \
+  PREFIX template nn::model<T, cuda_device> nn::gat(const nn::layer_matrices<T, cuda_device>&,             \
                                                     const std::vector<global_index>&, int, int,            \
                                                     const nn::builder<T, cuda_device>&);                   \
   PARTITA_TRAINING_INSTANCES(PREFIX, T, cuda_device)

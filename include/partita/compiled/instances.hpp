@@ -21,12 +21,12 @@
                                                           std::span<const io::edge>, std::size_t);          \
   PREFIX template nn::model<T, DEVICE> nn::make_model<T>(const mesh<DEVICE>&, const io::dataset&,           \
                                                          const nn::training_options&, const policy&, bool); \
-  PREFIX template nn::training_result nn::train_model(                                                      \
-      const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, nn::model<T, DEVICE>,           \
-      const nn::epoch_observer&, const nn::continuation<T>&);                                               \
+  PREFIX template nn::training_result nn::train_model(const mesh<DEVICE>&, const io::dataset&,              \
+                                                      const nn::training_options&, nn::model<T, DEVICE>,    \
+                                                      const nn::epoch_observer&, const nn::run_hooks<T>&);  \
   PREFIX template nn::training_result nn::train_model<T>(                                                   \
       const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&,                  \
-      const nn::epoch_observer&, const nn::continuation<T>&);                                               \
+      const nn::epoch_observer&, const nn::run_hooks<T>&);                                                  \
   PREFIX template class nn::mini_batch_trainer<T, DEVICE>;                                                  \
   PREFIX template class nn::pipeline_trainer<T, DEVICE>;                                                    \
   PREFIX template class nn::predictor<T, DEVICE>;                                                           \
@@ -35,9 +35,9 @@
       const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&, mesh_shape);     \
   PREFIX template nn::training_result nn::train<T>(const mesh<DEVICE>&, const io::dataset&,                 \
                                                    const nn::training_options&, const policy&, mesh_shape,  \
-                                                   const nn::epoch_observer&, const nn::continuation<T>&);  \
-  PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,              \
-                                                      const nn::training_options&, const policy&);          \
+                                                   const nn::epoch_observer&, const nn::run_hooks<T>&);     \
+  PREFIX template nn::max_and_total nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,           \
+                                                         const nn::training_options&, const policy&);       \
   PREFIX template bool nn::is_counted<T, DEVICE>(const nn::training_options&);                              \
   PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, graph::edge_counts&,             \
                                                       const nn::training_options&, const policy&);          \

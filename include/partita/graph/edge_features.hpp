@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "partita/algebra/edge_matrix.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/transfer/edge_columns.hpp"
 
 namespace partita::graph {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 #include "partita/transfer/distribute.hpp"
 

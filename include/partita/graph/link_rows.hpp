@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/sampling/graph.hpp"
 #include "partita/transfer/distribute.hpp"

@@ -14,7 +14,7 @@
 
 #include "partita/base/triplet.hpp"
 #include "partita/comm/communicator.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/transfer/entry_rows.hpp"
 #include "partita/transfer/scaled_pattern.hpp"
 
@@ -203,8 +203,8 @@ namespace detail {
 
 /// The sums of rows of all ranks' entries, on every rank; `ones`: each of them is 1.
 template <class Entries>
-std::vector<double> row_sums(const communicator& world, global_index rows, const Entries& entries, bool ones,
-                             const summation& how) {
+std::vector<double> weighted_degrees(const communicator& world, global_index rows, const Entries& entries,
+                                     bool ones, const summation& how) {
   if (how.reproducible && !ones) return transfer::ordered_row_sums(world, rows, entries);
   const auto summed = [&]<class Sum>(Sum) {
     std::vector<Sum> sums(static_cast<std::size_t>(rows), 0);
@@ -222,7 +222,7 @@ std::vector<double> row_sums(const communicator& world, global_index rows, const
 template <class T>
 std::vector<double> weighted_degrees(const communicator& world, const matrix_entries<T>& entries,
                                      const summation& how = {}) {
-  return detail::row_sums(world, entries.graph().vertices, entries, entries.has_ones(), how);
+  return detail::weighted_degrees(world, entries.graph().vertices, entries, entries.has_ones(), how);
 }
 
 }  // namespace partita::graph

@@ -95,8 +95,8 @@ class relation_matrices {
   /// Each entry over the sum of its row; rows with a sum of 0 are 0.
   void normalize(bool ones) {
     const global_index rows = relations_ * like_.row_blocking().size();
-    const std::vector<double> sums =
-        detail::row_sums(like_.mesh().world(), rows, entries_, ones, {1, like_.mesh().reproducible()});
+    const std::vector<double> sums = detail::weighted_degrees(like_.mesh().world(), rows, entries_, ones,
+                                                              {1, like_.mesh().reproducible()});
     for (auto& e : entries_) {
       const double sum = sums[static_cast<std::size_t>(e.row)];
       e.value = sum > 0 ? e.value / sum : 0;

@@ -10,7 +10,7 @@
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/io/dataset_reader.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/typed_reader.hpp"
 
 namespace partita::io {

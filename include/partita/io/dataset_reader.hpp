@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/folder_reading.hpp"
 #include "partita/io/label_numbers.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_features.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"

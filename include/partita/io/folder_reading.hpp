@@ -11,8 +11,8 @@
 
 #include "partita/base/index.hpp"
 #include "partita/comm/communicator.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/features.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_features.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "partita/base/index.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace partita::io {
 

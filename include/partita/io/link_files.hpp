@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/mapped_npy.hpp"
 
 namespace partita::io {

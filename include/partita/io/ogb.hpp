@@ -18,9 +18,9 @@
 
 #include "partita/base/index.hpp"
 #include "partita/io/csv.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/gzip.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/io/link_files.hpp"
 #include "partita/io/quote.hpp"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "partita/io/csv.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/gzip.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/io/ogb.hpp"
 
 namespace partita::io {

@@ -10,7 +10,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace partita::io {
 

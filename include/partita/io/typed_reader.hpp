@@ -17,9 +17,9 @@
 
 #include "partita/base/index.hpp"
 #include "partita/io/dataset_reader.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/folder_reading.hpp"
-#include "partita/io/labelled_graph.hpp"
 #include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"

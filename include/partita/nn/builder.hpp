@@ -12,9 +12,9 @@
 
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/base/random.hpp"
+#include "partita/nn/activation_checkpointing.hpp"
 #include "partita/nn/graph_product.hpp"
 #include "partita/nn/parameters.hpp"
-#include "partita/nn/recomputation.hpp"
 #include "partita/nn/recorded_plans.hpp"
 
 namespace partita::nn {
@@ -36,15 +36,15 @@ struct model_options {
   bool learned_input = false;  ///< the input of the first layer needs a gradient, too
   bool sparse_input = false;   ///< the features are sparse, their product with the graph would not be
   spmm_options products = {};
-  operand_format operands = operand_format::own;  ///< of builder::product and transposed_product
+  operand_precision operands = operand_precision::unrounded;  ///< of builder::product and transposed_product
   /// What activations are kept as until backward, in nn::sequential and in layers that keep them by
   /// builder::kept. bfloat16: for float, on the host, as operands are then.
-  operand_format storage = operand_format::own;
+  operand_precision storage = operand_precision::unrounded;
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
-  std::size_t split_chunks = 1;
+  std::size_t split_pieces = 1;
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
   /// Of the outputs of hidden layers; see nn::sequential.
-  recomputation recompute = recomputation::never;
+  activation_checkpointing recompute = activation_checkpointing::never;
 };
 
 namespace detail {
@@ -174,7 +174,7 @@ class builder {
 
   /// What an activation (n x width) is kept in from forward to backward.
   algebra::kept_matrix<T, Device> kept(const blocking& of, global_index width) const {
-    return {mesh(), of, columns(width), options().storage == operand_format::bfloat16};
+    return {mesh(), of, columns(width), options().storage == operand_precision::bfloat16};
   }
 
   /// A matrix for use within one call of a layer's member, shared by all layers. (n, width)
@@ -285,7 +285,7 @@ class builder {
   };
 
   /// What is kept as bfloat16 is multiplied as such.
-  operand_format operands() const { return std::max(options().operands, options().storage); }
+  operand_precision operands() const { return std::max(options().operands, options().storage); }
   struct handed_out {
     parameter<T, Device>& value;
     bool is_new;

@@ -17,7 +17,7 @@
 namespace partita::nn {
 
 /// What the dense operands of products with a graph are rounded to before they travel and are multiplied.
-enum class operand_format : std::uint8_t { own, bfloat16 };
+enum class operand_precision : std::uint8_t { unrounded, bfloat16 };
 
 /// Y = A X (m x f = m x k times k x f), X and Y with whole rows on each rank, planned once and used by all
 /// layers of this width. Collective over the mesh: constructor and call.
@@ -112,8 +112,8 @@ class rounded_product final : public graph_product<T, Device> {
 template <class T, class Device>
 std::shared_ptr<graph_product<T, Device>> make_product(const sparse<T, dynamic_layout, Device>& a,
                                                        const blocking& columns, spmm_options options,
-                                                       operand_format operands) {
-  if (operands == operand_format::own)
+                                                       operand_precision operands) {
+  if (operands == operand_precision::unrounded)
     return std::make_shared<planned_product<T, Device>>(a, columns, options);
   if constexpr (algebra::multiplies_bfloat16<T, Device>)
     return std::make_shared<rounded_product<T, Device>>(a, columns, options);
@@ -127,7 +127,7 @@ class planned_products {
   using product = std::shared_ptr<graph_product<T, Device>>;
 
   product operator()(const sparse<T, dynamic_layout, Device>& a, const blocking& columns,
-                     spmm_options options, operand_format operands) {
+                     spmm_options options, operand_precision operands) {
     const bool stored = a.is_stored();
     const std::shared_ptr<const void> block = stored ? a.local() : transposed(a).local();
     entry& made = made_[{block.get(), stored, columns.size()}];

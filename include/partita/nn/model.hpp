@@ -31,8 +31,8 @@ class model {
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
   /// The input of the last layer with parameters in the last forward, A^K X in sgc (n x w); null where that
-  /// is the model's own input. Valid until the next forward; under recomputation::always there after an
-  /// evaluation only, else it throws error.
+  /// is the model's own input. Valid until the next forward; under activation_checkpointing::always there
+  /// after an evaluation only, else it throws error.
   const matrix* hidden() const { return net_->hidden(); }
 
   /// The layers, to be taken from the model. Throws error unless they are a sequence.
@@ -88,13 +88,13 @@ sequential<T, Device> chain(const builder<T, Device>& b, const std::vector<globa
 /// The sparse matrix that each layer multiplies with: one for all layers on a whole graph, or the block of
 /// each layer, whose rows are the columns of the next, on sampled neighbours.
 template <class T, class Device>
-class graph_of_layers {
+class layer_matrices {
  public:
   using matrix = sparse<T, dynamic_layout, Device>;
 
-  graph_of_layers(matrix of_all) : matrices_{std::move(of_all)} {}
+  layer_matrices(matrix of_all) : matrices_{std::move(of_all)} {}
   /// Throws shape_error for no blocks.
-  explicit graph_of_layers(std::vector<matrix> blocks) : matrices_(std::move(blocks)) {
+  explicit layer_matrices(std::vector<matrix> blocks) : matrices_(std::move(blocks)) {
     if (matrices_.empty()) throw shape_error("a model needs a sparse matrix to multiply with");
   }
 
@@ -112,8 +112,8 @@ class graph_of_layers {
 /// Graph convolutions with relu in between; widths: f, hidden widths, classes. `b`: for the rows of the
 /// first layer's input.
 template <template <class, class> class Convolution, class T, class Device>
-model<T, Device> convolutions(const graph_of_layers<T, Device>& graph,
-                              const std::vector<global_index>& widths, const builder<T, Device>& b) {
+model<T, Device> convolutions(const layer_matrices<T, Device>& graph, const std::vector<global_index>& widths,
+                              const builder<T, Device>& b) {
   return model<T, Device>(b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
                             return Convolution<T, Device>(graph[l], in, out, with);
                           }));
@@ -122,7 +122,7 @@ model<T, Device> convolutions(const graph_of_layers<T, Device>& graph,
 template <template <class, class> class Convolution, class T, class Device>
 model<T, Device> convolutions(const sparse<T, dynamic_layout, Device>& a,
                               const std::vector<global_index>& widths, const model_options& options) {
-  return convolutions<Convolution, T, Device>(graph_of_layers<T, Device>(a), widths,
+  return convolutions<Convolution, T, Device>(layer_matrices<T, Device>(a), widths,
                                               builder<T, Device>(a, options));
 }
 

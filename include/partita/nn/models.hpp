@@ -108,7 +108,7 @@ model<T, Device> layers_of_heads(std::vector<global_index> widths, int heads, in
 /// Attention layers with elu in between; widths: f, hidden widths per head, classes. Heads are side by side,
 /// averaged in the last layer.
 template <class T, class Device>
-model<T, Device> gat(const graph_of_layers<T, Device>& graph, const std::vector<global_index>& widths,
+model<T, Device> gat(const layer_matrices<T, Device>& graph, const std::vector<global_index>& widths,
                      int heads, int last_heads, const builder<T, Device>& b) {
   return detail::layers_of_heads<elu>(
       widths, heads, last_heads, b,
@@ -140,7 +140,7 @@ class edges_of_layers {
 
 /// The same of gatv2_conv, and of transformer_conv with relu in between.
 template <class T, class Device>
-model<T, Device> gatv2(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
+model<T, Device> gatv2(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                        const std::vector<global_index>& widths, int heads, int last_heads,
                        const builder<T, Device>& b) {
   return detail::layers_of_heads<elu>(
@@ -150,7 +150,7 @@ model<T, Device> gatv2(const graph_of_layers<T, Device>& graph, const edges_of_l
       });
 }
 template <class T, class Device>
-model<T, Device> transformer(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
+model<T, Device> transformer(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                              const std::vector<global_index>& widths, int heads, int last_heads,
                              const builder<T, Device>& b) {
   return detail::layers_of_heads<relu>(
@@ -162,7 +162,7 @@ model<T, Device> transformer(const graph_of_layers<T, Device>& graph, const edge
 
 /// Layers of gine_conv with relu in between; widths: f, hidden widths, classes.
 template <class T, class Device>
-model<T, Device> gine(const graph_of_layers<T, Device>& graph, const edges_of_layers<T, Device>& edges,
+model<T, Device> gine(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                       const std::vector<global_index>& widths, double epsilon, const builder<T, Device>& b) {
   return {b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
             const auto [vectors, factors] = edges[l];
@@ -173,9 +173,9 @@ model<T, Device> gine(const graph_of_layers<T, Device>& graph, const edges_of_la
 /// A mesh network, see mesh_graph_net; vectors of edges may be null. On sampled neighbours each block has the
 /// first rows of the one before it.
 template <class T, class Device>
-model<T, Device> meshgraphnet(const graph_of_layers<T, Device>& graph,
-                              const edges_of_layers<T, Device>& edges, global_index in, global_index hidden,
-                              global_index out, int blocks, const builder<T, Device>& b) {
+model<T, Device> meshgraphnet(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
+                              global_index in, global_index hidden, global_index out, int blocks,
+                              const builder<T, Device>& b) {
   sequential<T, Device> net(b);
   const auto blocks_of = [&](const auto& make, mesh_state<T, Device> at) {
     for (std::size_t l = 0; l < static_cast<std::size_t>(blocks); ++l)
@@ -200,7 +200,7 @@ model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
 }
 /// The same on blocks of sampled neighbours, each of so many relations above each other.
 template <class T, class Device>
-model<T, Device> rgcn(const graph_of_layers<T, Device>& blocks, global_index relations,
+model<T, Device> rgcn(const layer_matrices<T, Device>& blocks, global_index relations,
                       const std::vector<global_index>& widths, const relation_weights& how,
                       const builder<T, Device>& b) {
   return {b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
@@ -222,7 +222,7 @@ model<T, Device> rgat(const graph::relation_matrices<T, Device>& relations,
 }
 /// The same on blocks of sampled neighbours, each of so many relations apart.
 template <class T, class Device>
-model<T, Device> rgat(const graph_of_layers<T, Device>& blocks, global_index relations,
+model<T, Device> rgat(const layer_matrices<T, Device>& blocks, global_index relations,
                       const std::vector<global_index>& widths, int heads, int last_heads,
                       const builder<T, Device>& b) {
   return detail::layers_of_heads<elu>(

@@ -13,7 +13,7 @@ namespace partita::nn {
 /// Z_k = (1 - alpha) A Z_(k-1) + alpha Z_0, k = 1..K, Z_0 = H; Z = Z_K (all n x f). Personalised PageRank for
 /// alpha > 0, A^K H for alpha = 0.
 ///
-/// What travels in each direction: see chunked_hops, with model_options::split_chunks. Sources: Klicpera et
+/// What travels in each direction: see chunked_hops, with model_options::split_pieces. Sources: Klicpera et
 /// al. (ICLR 2019), eq. 4; decoupled training: NeutronTP (VLDB 2025), section 4.1.
 template <class T, class Device>
 class propagation final : public layer<T, Device> {
@@ -76,7 +76,7 @@ class propagation final : public layer<T, Device> {
   std::shared_ptr<hop_plan> hops_of(const sparse<T, dynamic_layout, Device>& a, int hops,
                                     plan_uses uses) const {
     const model_options& options = this->here().options();
-    return this->here().template plan<hop_plan>(uses, a, inner_, features_, hops, options.split_chunks,
+    return this->here().template plan<hop_plan>(uses, a, inner_, features_, hops, options.split_pieces,
                                                 options.products);
   }
 

@@ -38,16 +38,17 @@ class copy_layer final : public layer<T, Device> {
 /// one pass, and relu and dropout are fused into the preceding layer if that supports it. Dropout as the
 /// first layer keeps a sparse H sparse.
 ///
-/// Under recomputation::always the outputs of layers are released as soon as the next layer has read them,
-/// but for those of stored_outputs, and computed again before backward needs them, with the same random
-/// choices; what backward has read is released, too. backward is then called once after each forward of a
-/// training pass, and an evaluation stores no output but hidden().
+/// Under activation_checkpointing::always the outputs of layers are released as soon as the next layer has
+/// read them, but for those of stored_outputs, and computed again before backward needs them, with the same
+/// random choices; what backward has read is released, too. backward is then called once after each forward
+/// of a training pass, and an evaluation stores no output but hidden().
 ///
 ///     sequential net(b);
 ///     net.add(dropout(.5, b)).add(gcn_conv(a, f, 16, b)).add(relu{}).add(gcn_conv(a, 16, classes, b));
 ///
-/// What travels: that of the layers. forward and backward throw error under recomputation::always for a model
-/// with a skip_connection, and backward where it is called without a forward of a training pass before it.
+/// What travels: that of the layers. forward and backward throw error under activation_checkpointing::always
+/// for a model with a skip_connection, and backward where it is called without a forward of a training pass
+/// before it.
 template <class T, class Device>
 class sequential final : public layer<T, Device> {
  public:
@@ -206,7 +207,7 @@ class sequential final : public layer<T, Device> {
     steps_.back().after = std::move(l);
   }
   static std::string name_of(std::size_t l) { return "layer " + std::to_string(l + 1); }
-  bool recomputes() const { return builder_.options().recompute == recomputation::always; }
+  bool recomputes() const { return builder_.options().recompute == activation_checkpointing::always; }
   /// Makes h, after the dropout in front, the input of the first step.
   void read(const algebra::operand<T, Device>& h) {
     input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "partita/base/function_reference.hpp"
-#include "partita/partition/placement.hpp"
+#include "partita/partition/block_layout.hpp"
 #include "partita/partition/route.hpp"
 
 namespace partita::partition {

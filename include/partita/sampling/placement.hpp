@@ -16,18 +16,18 @@
 namespace partita::sampling {
 
 /// Four distributions of H_0 = R X, the rows of X that the roots of a batch need. R selects rows; X is cut by
-/// rows (any, home) or by columns.
+/// rows (even, owner) or by columns.
 enum class placement : std::uint8_t {
   automatic,     ///< the one whose busiest rank receives least, by the closed forms of what was sampled
-  any,           ///< equal shares of the batch, whatever its roots: DistDGL
-  home,          ///< each root on the rank that has its row of X, then balanced: LeapGNN
+  even,          ///< equal shares of the batch, whatever its roots: DistDGL
+  owner,         ///< each root on the rank that has its row of X, then balanced: LeapGNN
   column,        ///< the first layer as partial sums over the columns of X: P3
   column_gather  ///< equal shares; whole rows of X are put together from the columns of all ranks
 };
 
 /// As in command lines and records.
 constexpr std::string_view name_of(placement p) {
-  constexpr std::string_view names[] = {"auto", "any", "home", "column", "column_gather"};
+  constexpr std::string_view names[] = {"auto", "even", "owner", "column", "column_gather"};
   return names[static_cast<std::size_t>(p)];
 }
 
@@ -45,7 +45,7 @@ inline root_lists equal_shares(std::span<const global_index> batch, int ranks) {
 }
 
 /// Who has which row of X.
-struct row_homes {
+struct vertex_owners {
   blocking rows;
   axis_set axes;
   int ranks = 1;
@@ -56,16 +56,16 @@ struct row_homes {
 /// How many in-neighbours of each root every rank has (roots x ranks), row-major. What travels: over a cut
 /// graph, an all-reduce of as many elements; collective over its ranks then, with the same roots on each.
 template <class T>
-std::vector<global_index> neighbours_by_home(const graph<T>& g, std::span<const global_index> roots,
-                                             const row_homes& home) {
-  const auto ranks = static_cast<std::size_t>(home.ranks);
+std::vector<global_index> neighbours_by_owner(const graph<T>& g, std::span<const global_index> roots,
+                                              const vertex_owners& owner) {
+  const auto ranks = static_cast<std::size_t>(owner.ranks);
   std::vector<global_index> counts(roots.size() * ranks, 0);
   for (std::size_t i = 0; i < roots.size(); ++i) {
     if (!g.row_range().contains(roots[i])) continue;
     for (local_index r = 0; r < g.relations(); ++r) {
       const graph_row row = g.row(roots[i], r);
       for (std::size_t e = row.begin; e < row.begin + static_cast<std::size_t>(row.count); ++e)
-        ++counts[i * ranks + home(g.columns()[e])];
+        ++counts[i * ranks + owner(g.columns()[e])];
     }
   }
   if (!g.is_replicated()) g.ranks().all_reduce(counts);
@@ -101,18 +101,18 @@ inline move_of_root best_move(std::size_t root, std::size_t from, const global_i
 
 /// Each root on the rank that has its row, in the order of the batch. From ranks with more than most_roots,
 /// those that lose least move to the rank that has most of their in-neighbours, of those with room. Local, or
-/// collective over the ranks of a cut graph; what travels: see neighbours_by_home, for the roots of ranks
+/// collective over the ranks of a cut graph; what travels: see neighbours_by_owner, for the roots of ranks
 /// that have too many.
 template <class T>
-root_lists home_shares(const graph<T>& g, std::span<const global_index> batch, const row_homes& home) {
-  root_lists lists(static_cast<std::size_t>(home.ranks));
-  for (const global_index v : batch) lists[home(v)].push_back(v);
-  const global_index most = most_roots(batch.size(), home.ranks);
+root_lists owner_shares(const graph<T>& g, std::span<const global_index> batch, const vertex_owners& owner) {
+  root_lists lists(static_cast<std::size_t>(owner.ranks));
+  for (const global_index v : batch) lists[owner(v)].push_back(v);
+  const global_index most = most_roots(batch.size(), owner.ranks);
   std::vector<global_index> movable;
   for (const auto& list : lists)
     if (std::ssize(list) > most) movable.insert(movable.end(), list.begin(), list.end());
   if (movable.empty()) return lists;
-  const std::vector<global_index> counts = neighbours_by_home(g, movable, home);
+  const std::vector<global_index> counts = neighbours_by_owner(g, movable, owner);
   std::size_t first = 0;
   for (std::size_t from = 0; from < lists.size(); ++from) {
     const std::size_t here = lists[from].size();
@@ -139,11 +139,11 @@ root_lists home_shares(const graph<T>& g, std::span<const global_index> batch, c
   return lists;
 }
 
-/// The roots of each rank of a batch: home_shares where placed at home, else equal shares.
+/// The roots of each rank of a batch: owner_shares where placed at their owners, else equal shares.
 template <class T>
 root_lists shares(const graph<T>& g, std::span<const global_index> batch, placement how,
-                  const row_homes& home) {
-  return how == placement::home ? home_shares(g, batch, home) : equal_shares(batch, home.ranks);
+                  const vertex_owners& owner) {
+  return how == placement::owner ? owner_shares(g, batch, owner) : equal_shares(batch, owner.ranks);
 }
 
 }  // namespace partita::sampling

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "partita/algebra/operand.hpp"
-#include "partita/sampling/block_operator.hpp"
+#include "partita/sampling/block_matrix.hpp"
 #include "partita/transfer/gather_rows.hpp"
 
 namespace partita::nn {
@@ -48,7 +48,7 @@ class batch_input {
   virtual traffic predicted_products(global_index) const { return {}; }
 };
 
-/// Rows of X, put together on the rank that computes with them: any, home, column_gather. Rows that several
+/// Rows of X, put together on the rank that computes with them: even, owner, column_gather. Rows that several
 /// micro-batches need travel once.
 ///
 /// What travels: see gather_rows_plan.
@@ -155,7 +155,7 @@ class sliced_input final : public batch_input<T, Device> {
     slices_.emplace(x_.mesh(), p.inputs, x_.col_range(), x_.shape().cols, std::move(slices),
                     vertices_.data());
     if (learned_) slices_->collect_gradient([this, k](const matrix& summand) { rows_of_x_.add(k, summand); });
-    if (aggregates_) slices_->multiply_by(block_operator(alone_, p.diagonal, false), p.targets);
+    if (aggregates_) slices_->multiply_by(block_matrix(alone_, p.diagonal, false), p.targets);
     return *slices_;
   }
   void release() override { slices_.reset(); }

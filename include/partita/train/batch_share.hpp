@@ -34,8 +34,9 @@ enum class batch_mean : std::uint8_t {
 /// ranks. weights: see vertex_weights. Returns the most roots of a rank. Local, or collective
 /// as `deal` is.
 template <class T, class Deal, class Weights>
-global_index deal_and_cut(std::span<const global_index> batch, int rank, int micro_batches, batch_mean mean,
-                          const Deal& deal, const Weights& weights, batch_share<T>& to) {
+global_index split_by_rank_then_batch(std::span<const global_index> batch, int rank, int micro_batches,
+                                      batch_mean mean, const Deal& deal, const Weights& weights,
+                                      batch_share<T>& to) {
   const sampling::root_lists lists = deal(batch);
   global_index most = 0, parts = 0;
   for (const auto& list : lists) {
@@ -55,8 +56,8 @@ global_index deal_and_cut(std::span<const global_index> batch, int rank, int mic
 /// Cuts the batch into micro-batches, and deals each to the ranks: micro-batches of all ranks together do not
 /// depend on the ranks, and `weights` are theirs. Otherwise as above.
 template <class T, class Deal, class Weights>
-global_index cut_and_deal(std::span<const global_index> batch, int rank, int micro_batches, const Deal& deal,
-                          const Weights& weights, batch_share<T>& to) {
+global_index split_by_batch_then_rank(std::span<const global_index> batch, int rank, int micro_batches,
+                                      const Deal& deal, const Weights& weights, batch_share<T>& to) {
   std::vector<global_index> sizes;
   to.weight = weights.of(batch);
   to.roots.clear();

@@ -18,18 +18,18 @@ namespace partita::nn {
 /// A_r those that other ranks need of r's, once for each of them; T micro-batches, and t_r, n_r and e_r the
 /// inputs, rows and entries of their first blocks together:
 ///
-///     any, home       R_r f + A_r + P - 1                        rows, ids that are asked for, their numbers
-///     column_gather   U_r (f - f_r) + sum_(q != r) U_q + P - 1   pieces of rows, ids, their numbers
+///     even, owner       R_r f + A_r + P - 1                        rows, ids that are asked for, their
+///     numbers column_gather   U_r (f - f_r) + sum_(q != r) U_q + P - 1   pieces of rows, ids, their numbers
 ///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + t_q + 3 T)
 ///
 /// d and m: columns and number of the weights that the input is multiplied with; for a model whose first
 /// layer multiplies by them before its block, t in place of n in the first term, and no e and n in the
-/// second. Where X is learned, gradients of rows travel back: f A_r more for any and home, f_r sum_(q != r)
+/// second. Where X is learned, gradients of rows travel back: f A_r more for even and owner, f_r sum_(q != r)
 /// U_q for column_gather, and nothing for column. Sources: P3 (Gandhi, Iyer, OSDI 2021), section 3; DistDGL;
 /// HopGNN.
 class batch_traffic {
  public:
-  batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer,
+  batch_traffic(int rank, int ranks, global_index features, global_index width, sampling_traits layer,
                 bool learned = false)
       : rank_(rank),
         ranks_(ranks),
@@ -37,20 +37,20 @@ class batch_traffic {
         width_(width),
         layer_(layer),
         learned_(learned),
-        needed_of_any_(static_cast<std::size_t>(ranks), 0),
-        needed_of_home_(needed_of_any_) {}
+        needed_of_even_(static_cast<std::size_t>(ranks), 0),
+        needed_of_owner_(needed_of_even_) {}
 
-  /// Adds the micro-batches of an iteration whose roots were placed like that: any or home.
+  /// Adds the micro-batches of an iteration whose roots were placed like that: even or owner.
   template <class T>
   void add(sampling::placement how, const std::vector<sampling::sample<T>>& parts,
-           const sampling::row_homes& home) {
+           const sampling::vertex_owners& owner) {
     std::vector<global_index> rows;
     for (const auto& part : parts) rows.insert(rows.end(), part.vertices.begin(), part.vertices.end());
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    auto& needed = how == sampling::placement::home ? needed_of_home_ : needed_of_any_;
-    for (const global_index v : rows) ++needed[home(v)];
-    if (how == sampling::placement::home) return;
+    auto& needed = how == sampling::placement::owner ? needed_of_owner_ : needed_of_even_;
+    for (const global_index v : rows) ++needed[owner(v)];
+    if (how == sampling::placement::owner) return;
     rows_ += std::ssize(rows);
     parts_ += std::ssize(parts);
     for (const auto& part : parts) {
@@ -74,15 +74,15 @@ class batch_traffic {
         sums[1] - inputs_ + (layer_.aggregates ? 2 * (sums[3] - entries_) + sums[2] - targets_ : 0);
     const global_index numbers = iterations * (ranks_ - 1), sizes = 3 * parts_ * (ranks_ - 1);
     const global_index asked_for_columns = columns.empty() ? 0 : sums[0] - rows_;
-    global_index words[] = {numbers + whole_rows(world, needed_of_home_),
-                            numbers + whole_rows(world, needed_of_any_),
+    global_index words[] = {numbers + whole_rows(world, needed_of_owner_),
+                            numbers + whole_rows(world, needed_of_even_),
                             numbers + rows_ * (features_ - columns.size()) +
                                 asked_for_columns * (learned_ ? 1 + columns.size() : 1),
                             sizes + products + topology};
     world.all_reduce(words, reduction::max);
     using sampling::placement;
-    return {{placement::home, words[0] / iterations},
-            {placement::any, words[1] / iterations},
+    return {{placement::owner, words[0] / iterations},
+            {placement::even, words[1] / iterations},
             {placement::column_gather, words[2] / iterations},
             {placement::column, words[3] / iterations}};
   }
@@ -99,9 +99,9 @@ class batch_traffic {
 
   int rank_, ranks_;
   global_index features_, width_;
-  first_layer layer_;
+  sampling_traits layer_;
   bool learned_;
-  std::vector<global_index> needed_of_any_, needed_of_home_;  ///< by the rank that has them
+  std::vector<global_index> needed_of_even_, needed_of_owner_;  ///< by the rank that has them
   global_index rows_ = 0, parts_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
 };
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "partita/io/checkpoint_folder.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/train/fields.hpp"
 #include "partita/train/finite.hpp"
 #include "partita/train/model_file.hpp"
@@ -168,8 +168,8 @@ training_state<T> load_state(const io::safetensors_file& file) {
 /// them, when the newest whole one is of another model, other data or a run with another option that bears on
 /// a step, naming the first that differs, and what checkpoint_folder throws.
 template <class T>
-continuation<T> checkpoints_in(const checkpoint_options& where, const training_options& options,
-                               const io::dataset& data, std::function<void(const std::string&)> tell = {}) {
+run_hooks<T> checkpoints_in(const checkpoint_options& where, const training_options& options,
+                            const io::dataset& data, std::function<void(const std::string&)> tell = {}) {
   if (where.every < 1)
     base::throw_error<error>({"a checkpoint is for at least one epoch, not ", where.every});
   const auto folder = std::make_shared<std::optional<io::checkpoint_folder>>();

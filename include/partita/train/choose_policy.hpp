@@ -26,7 +26,7 @@ struct policy_search {
   /// least.
   std::vector<row_exchange> exchanges = {};
   std::vector<partita::stationary> stationaries = {};
-  /// Of the exchange of needed rows, where it is tried or given: training_options::exchange_chunks.
+  /// Of the exchange of needed rows, where it is tried or given: training_options::exchange_pieces.
   std::vector<int> chunks = {};
   comm::progress observe = {};  ///< is told on its rank how many candidates of all have a cost, after each
 };
@@ -63,7 +63,7 @@ struct policy_choice {
 inline training_options options_of(const policy_candidate& k, training_options options) {
   options.exchange = k.exchange;
   options.stationary = k.stationary;
-  options.exchange_chunks = k.chunks;
+  options.exchange_pieces = k.chunks;
   if (k.stages > 0) options.pipeline.stages = k.stages, options.pipeline.chunks = k.stage_chunks;
   if (k.placement != sampling::placement::automatic) options.mini_batch.placement = k.placement;
   return options;
@@ -118,12 +118,12 @@ inline std::vector<policy_candidate> candidates_of(const policy_search& from, co
                                                    int ranks) {
   const std::vector exchange{options.exchange};
   const std::vector stationary{options.stationary};
-  const std::vector chunk{options.exchange_chunks};
+  const std::vector chunk{options.exchange_pieces};
   const bool tries_exchanges = !from.exchanges.empty() && options.exchange == row_exchange::automatic;
   const bool tries_stationaries =
       !from.stationaries.empty() && options.stationary == partita::stationary::automatic;
   const bool tries_chunks =
-      !from.chunks.empty() && options.exchange_chunks == 0 && options.ranks_of_node == 1;
+      !from.chunks.empty() && options.exchange_pieces == 0 && options.ranks_of_node == 1;
   const bool needs_lists = options.ranks_of_node > 1 || options.encoding != algebra::row_encoding::exact;
   std::vector<policy_candidate> all;
   for (const partita::policy& p : from.policies)
@@ -222,7 +222,7 @@ policy_choice choose_policy(int ranks, const MakeMesh& make_mesh, const io::data
   global_index done = 0;
   for (auto& [k, m] : tried) {
     training_options asked = options_of(*k, options);
-    if (!by_seconds) asked.exchange_chunks = 0;  // the words are the same, and nothing is set up
+    if (!by_seconds) asked.exchange_pieces = 0;  // the words are the same, and nothing is set up
     k->cost = predict_cost<T>(m, edges, asked, k->policy);
     if (from.observe) from.observe(++done, std::ssize(tried));
   }

@@ -111,7 +111,7 @@ policy_choice choose_placement(int ranks, const MakeMesh& make_mesh, const io::d
   }(make_mesh(mesh_shape{ranks, 1, 1}));
   std::vector<policy_candidate> all;
   for (const policy_candidate& of : detail::arrangements_of(from, ranks))
-    for (const sampling::placement how : {home, any, column_gather, column}) {
+    for (const sampling::placement how : {owner, even, column_gather, column}) {
       const sampling::placement given = options.mini_batch.placement;
       if (given == automatic ? how == column && !slices : how != given) continue;
       all.emplace_back(of).placement = how;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partita/base/function.hpp"
-#include "partita/sampling/block_operator.hpp"
+#include "partita/sampling/block_matrix.hpp"
 #include "partita/sampling/graph.hpp"
 #include "partita/train/chunks.hpp"
 #include "partita/transfer/gather_rows.hpp"
@@ -106,7 +106,7 @@ class chunk_graph {
   slice_matrix slice(const sampling::graph<T>& a, const std::vector<global_index>& rows,
                      const blocking& of_rows, const policy& p) const {
     if (copies_)
-      return block_operator(
+      return block_matrix(
           of_table_, block_of_rows(a, rows, table_rows_.size(), [&](global_index v) { return table_row(v); }),
           false);
     return slice(
@@ -245,7 +245,7 @@ class chunk_graph {
       p.backward.emplace_back(transposed(slices_[c]), vertex_rows, columns(of_table_, width), options_);
       if (!travels()) continue;
       p.copies.emplace_back(mesh_,
-                            partition::placement{chunks_->rows(c), columns(mesh_, width), vertex_rows});
+                            partition::block_layout{chunks_->rows(c), columns(mesh_, width), vertex_rows});
       p.copies.back().assign(copied_[c]);
     }
     return p;

@@ -188,8 +188,8 @@ class halo_graph {
       return mine.contains(row_of(v)) ? local_index{-1} : static_cast<local_index>(at - ids.begin());
     };
     const auto& m = graph_->mesh_of_table();
-    near_.push_back(block_operator(m, block_of_rows(a, rows, mine.size(), near), false));
-    far_.push_back(block_operator(m, block_of_rows(a, rows, std::ssize(ids), far), false));
+    near_.push_back(block_matrix(m, block_of_rows(a, rows, mine.size(), near), false));
+    far_.push_back(block_matrix(m, block_of_rows(a, rows, std::ssize(ids), far), false));
   }
   plan& plan_of(std::size_t c, global_index width) {
     const auto found = plans_.find({c, width});
@@ -206,7 +206,7 @@ class halo_graph {
            {}};
     if (graph_->copies() && m.size() > 1) {
       p.far.emplace(far_[c], vertex_rows, columns(of_table), options_);
-      p.copies.emplace(m, partition::placement{halos_[c].extended_rows(), columns(m), vertex_rows});
+      p.copies.emplace(m, partition::block_layout{halos_[c].extended_rows(), columns(m), vertex_rows});
       p.copies->assign(copied_[c]);
       p.received.emplace(of_table, far_[c].col_blocking(), columns(of_table));  // (copied rows, f)
     }

@@ -57,7 +57,7 @@ class feature_matrix {
     const comm::phase_scope phase(m.ledger(), "distribute");
     const global_index width = input_width(data, options);
     const bool is_sparse = !learned_ && data.vertex_features.is_sparse();
-    if (!is_sparse && !learned_ && options.storage == operand_format::bfloat16)
+    if (!is_sparse && !learned_ && options.storage == operand_precision::bfloat16)
       store(m, data, options, rows, contents);
     else if (contents == matrix_contents::unread && !is_sparse)
       dense_.emplace(m, rows, blocking::even(width, m.shape(), nesting::cols));  // (n, f)

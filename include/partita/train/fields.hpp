@@ -96,8 +96,8 @@ inline constexpr field rows[] = {
      "attention heads, in all layers but the last"},
     {"last-heads", group::none, at<&options::last_heads>, "", count, by_models, always, ""},
     {"hops", group::model, at<&options::hops>, "K", depth, by_models, always, "products with the graph"},
-    {"split-chunks", group::model, at<&options::split_chunks>, "N", count, nowhere, always,
-     "hops under feature_column: overlap exchanges with products, in N chunks"},
+    {"split-pieces", group::model, at<&options::split_pieces>, "N", count, nowhere, always,
+     "hops under feature_column: overlap exchanges with products, in N pieces"},
     {"recompute", group::model, at<&options::recompute>, "never|always", words, nowhere, always,
      "activation checkpointing: whether backward recomputes outputs"},
     {"alpha", group::model, at<&options::alpha>, "A", fraction, by_models, always,
@@ -160,7 +160,7 @@ inline constexpr field rows[] = {
      "do not divide features by their row sums"},
     {"embedding", group::features, at<&options::embedding>, "W", count_or_none, by_models, always,
      "learn W numbers for each vertex in place of the data's features"},
-    {"products", group::products, at<&options::operands>, "f32|bf16", words_or_none, by_checkpoints_if_given,
+    {"operands", group::products, at<&options::operands>, "f32|bf16", words_or_none, by_checkpoints_if_given,
      always, "bf16: round operands of products with the graph to 2 bytes"},
     {"storage", group::products, at<&options::storage>, "f32|bf16", words_or_none, by_checkpoints_if_given,
      always, "bf16: also store dense features and activations in 2 bytes, on the CPU only"},
@@ -172,8 +172,8 @@ inline constexpr field rows[] = {
     {"stationary", group::products, at<&options::stationary>, "automatic|c|a", words_or_none, nowhere, always,
      "what stays in place along col in products with the graph: X and Y (c), A (a), or\n"
      "the cheaper of these (automatic)"},
-    {"exchange-chunks", group::products, at<&options::exchange_chunks>, "N", count_or_none, nowhere, always,
-     "overlap the exchange of needed rows with products with the graph, in N chunks\n"
+    {"exchange-pieces", group::products, at<&options::exchange_pieces>, "N", count_or_none, nowhere, always,
+     "overlap the exchange of needed rows with products with the graph, in N pieces\n"
      "(default 1; with --far, chosen by its window)"},
     {"ranks-of-node", group::products, at<&options::ranks_of_node>, "G", count_or_none, nowhere, always,
      "G consecutive ranks share a node: rows that several of them need are sent to the\n"
@@ -192,7 +192,7 @@ inline constexpr field rows[] = {
      "number for all layers; -1: all neighbours (default 10); rgcn and rgat:\n"
      "per relation, or R numbers separated by slashes; layers: vertices per layer\n"
      "(default 1000); walks: their length (default 2)"},
-    {"placement", group::batches, at<&batches::placement>, "auto|any|home|column|column_gather", words,
+    {"placement", group::batches, at<&batches::placement>, "auto|even|owner|column|column_gather", words,
      nowhere, with_batch, "which rank processes which seed vertices, and how features are cut"},
     {"micro-batches", group::batches, at<&batches::micro_batches>, "T", count, nowhere, with_batch,
      "parts in which a rank processes its share of a batch"},
@@ -222,7 +222,7 @@ inline constexpr field rows[] = {
      "epochs for which history is kept"},
     {"no-shuffle", group::stages, at<&stages::shuffle>, "", words, nowhere, with_stages,
      "process chunks in the same order in every epoch"},
-    {"no-correction", group::stages, at<&stages::correct>, "", words, nowhere, with_stages,
+    {"no-compensation", group::stages, at<&stages::compensate>, "", words, nowhere, with_stages,
      "do not double gradients that reach other chunks"},
     {"guard", group::stages, at<&stages::guard>, "N", count_or_none, nowhere, with_stages,
      "compare with an exact epoch every N epochs"},

@@ -37,7 +37,7 @@ std::unique_ptr<training<T, Device>> make_training(const mesh<Device>& m, const 
 template <class T, class Device>
 training_result train(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                       const policy& p, mesh_shape inside = {}, const epoch_observer& observe = {},
-                      const continuation<T>& how = {}) {
+                      const run_hooks<T>& how = {}) {
   return make_training<T>(m, data, options, p, inside)->run(observe, how);
 }
 

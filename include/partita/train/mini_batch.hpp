@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "partita/sampling/block_operator.hpp"
+#include "partita/sampling/block_matrix.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/train/batch_input.hpp"
 #include "partita/train/batch_order.hpp"
@@ -18,19 +18,19 @@ namespace partita::nn {
 /// Sampled blocks as the matrices of all layers; `apart`: that many relations, which are above each other in
 /// the blocks, each by itself. Local; no communication.
 template <class T, class Device>
-graph_of_layers<T, Device> block_operators(const mesh<Device>& alone,
-                                           const std::vector<sampling::block<T>>& blocks,
-                                           bool stores_transpose, local_index apart = 1) {
+layer_matrices<T, Device> block_matrices(const mesh<Device>& alone,
+                                         const std::vector<sampling::block<T>>& blocks, bool stores_transpose,
+                                         local_index apart = 1) {
   std::vector<sparse<T, dynamic_layout, Device>> matrices;
   for (const sampling::block<T>& b : blocks)
-    matrices.push_back(apart == 1 ? block_operator(alone, b, stores_transpose)
-                                  : block_operator(alone, sampling::apart(b, apart), stores_transpose));
-  return graph_of_layers<T, Device>(std::move(matrices));
+    matrices.push_back(apart == 1 ? block_matrix(alone, b, stores_transpose)
+                                  : block_matrix(alone, sampling::apart(b, apart), stores_transpose));
+  return layer_matrices<T, Device>(std::move(matrices));
 }
 
 /// What their edges have: vectors, and the values of the blocks as factors. Local.
 template <class T, class Device>
-edges_of_layers<T, Device> edges_of_blocks(const graph_of_layers<T, Device>& graph,
+edges_of_layers<T, Device> edges_of_blocks(const layer_matrices<T, Device>& graph,
                                            const std::vector<sampling::block<T>>& blocks) {
   std::vector<layer_edges<T, Device>> layers(blocks.size());
   for (std::size_t l = 0; l < blocks.size(); ++l) {
@@ -66,7 +66,7 @@ class block_steps {
       base::throw_error<error>({"model ", named_.title(), " cannot be trained on sampled neighbours; ",
                                 models_that(&model_row::is_on_blocks),
                                 " can, coupled and with mean aggregation"});
-    if (options.recompute == recomputation::always)
+    if (options.recompute == activation_checkpointing::always)
       throw error("activation checkpointing is not available in mini-batches");
     if (options.mini_batch.placement == sampling::placement::column && !named_.on_blocks.slices)
       base::throw_error<error>(
@@ -148,7 +148,7 @@ class block_steps {
   model<T, Device> make(const std::vector<sampling::block<T>>& blocks, const builder<T, Device>& b) const {
     const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
     const global_index apart = transposes && named_.reads_edge_types() ? relation_count(data_, options_) : 1;
-    const auto graph = block_operators(alone_, blocks, transposes, static_cast<local_index>(apart));
+    const auto graph = block_matrices(alone_, blocks, transposes, static_cast<local_index>(apart));
     return named_.make(
         {graph, data_, options_, b,
          named_.reads_edge_vectors ? edges_of_blocks(graph, blocks) : edges_of_layers<T, Device>()});

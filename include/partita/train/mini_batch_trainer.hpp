@@ -153,7 +153,7 @@ class mini_batch_trainer final : public training<T, Device> {
   bool apart_;
   const io::dataset& data_;
   policy policy_;
-  sampling::row_homes home_;
+  sampling::vertex_owners owner_;
   vertex_weights weights_;
   batch_order order_;
   block_steps<T, Device> steps_;
@@ -180,7 +180,7 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       apart_(m.reproducible()),
       data_(data),
       policy_(p),
-      home_{graph::vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
+      owner_{graph::vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
       weights_(data, options),
       order_(training_vertices(data), options.mini_batch.batch, options.seed),
       steps_(alone_, data, options) {
@@ -200,13 +200,13 @@ template <class T, class Device>
 void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, std::uint64_t epoch,
                                            sampling::placement how, iteration& to) {
   const auto deal = [&](std::span<const global_index> roots) {
-    return sampling::shares(sampler_->graph(), roots, how, home_);
+    return sampling::shares(sampler_->graph(), roots, how, owner_);
   };
   const auto& o = options_.mini_batch;
   const auto mean = o.sampler == batch_sampler::walks ? batch_mean::of_parts : batch_mean::of_roots;
   const global_index most =
-      apart_ ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, weights_, to)
-             : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, weights_, to);
+      apart_ ? split_by_batch_then_rank(batch, mesh_.rank(), o.micro_batches, deal, weights_, to)
+             : split_by_rank_then_batch(batch, mesh_.rank(), o.micro_batches, mean, deal, weights_, to);
   result_.most_roots = std::max(result_.most_roots, most);
   to.epoch = epoch;
   to.samples.resize(to.roots.size());
@@ -219,10 +219,10 @@ void mini_batch_trainer<T, Device>::choose_placement() {
                      steps_.named().on_blocks, learns_input());
   order_.begin(1);
   for (std::size_t i = 0; i < batches; ++i)
-    for (const auto how : {sampling::placement::any, sampling::placement::home}) {
+    for (const auto how : {sampling::placement::even, sampling::placement::owner}) {
       divide(order_.batch(i), 1, how, slots_[0]);
       sample(slots_[0]);
-      cost.add(how, slots_[0].samples, home_);
+      cost.add(how, slots_[0].samples, owner_);
     }
   result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
   if (apart_ || !steps_.named().on_blocks.slices)
@@ -240,7 +240,7 @@ void mini_batch_trainer<T, Device>::make_x() {
     x_.emplace(dense<T, dynamic_layout, Device>::view(mesh_, vertex_rows, x->row_blocking(),
                                                       x->col_blocking(), x->values()));  // (n, f)
   else
-    x_.emplace(batch_features<T>(mesh_, data_, options_, home_.rows, by_columns()));
+    x_.emplace(batch_features<T>(mesh_, data_, options_, owner_.rows, by_columns()));
 }
 
 template <class T, class Device>
@@ -248,7 +248,7 @@ void mini_batch_trainer<T, Device>::make_inputs() {
   make_x();
   if (learns_input()) x_gradient_.emplace(*x_, alone_);
   if (!learns_input()) row_cache_ = transfer::make_row_cache(*x_);
-  const first_layer layer = steps_.named().on_blocks;
+  const sampling_traits layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
       input = std::make_unique<sliced_input<T, Device>>(*x_, alone_, layer.aggregates, layer.products,

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/io/safetensors.hpp"
 #include "partita/train/fields.hpp"
@@ -215,7 +215,7 @@ void load_embedding(const io::safetensors_file& file, dense<T, vertex_rows, Devi
 }
 
 /// The tensors of a file but one of another name, such as the parameters of a model and its learned input:
-/// for continuation::initial. Local. Throws input_error, which names the file and the tensor, for one that is
+/// for run_hooks::initial. Local. Throws input_error, which names the file and the tensor, for one that is
 /// no matrix, and for a value that is not finite.
 template <class T>
 state_dict<T> values_in(const io::safetensors_file& file, std::string_view but = {}) {

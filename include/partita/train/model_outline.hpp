@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/comm/self.hpp"
-#include "partita/sampling/block_operator.hpp"
+#include "partita/sampling/block_matrix.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita::nn {
@@ -89,7 +89,7 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
     base::throw_error<error>({"model ", named.title(), " cannot be cut into stages; ",
                               models_that(&model_row::on_stages), " can, coupled and with mean aggregation"});
   const mesh<Device> alone(self::world(), mesh_shape{}, q);
-  const auto a = block_operator(alone, sampling::block<T>{0, 0, {0}, {}, {}}, true);
+  const auto a = block_matrix(alone, sampling::block<T>{0, 0, {0}, {}, {}}, true);
   const builder<T, Device> b(a, options_of_model(options, data));
   std::vector<global_index> columns;
   b.vary_input();

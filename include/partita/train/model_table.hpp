@@ -16,7 +16,7 @@ namespace partita::nn {
 /// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
 /// for a model that cannot be trained on blocks), and whether after the block. `slices`: whether it takes
 /// slices of the columns of its input, as placement column has them.
-struct first_layer {
+struct sampling_traits {
   int products = 0;
   bool aggregates = false;
   bool slices = true;
@@ -29,7 +29,7 @@ struct model_row {
   nn::aggregation aggregation = nn::aggregation::mean;
   graph::propagation_matrix multiplies_with = graph::propagation_matrix::gcn_normalized;
   bool counts_edges_once = false;  ///< although its matrix has weights
-  first_layer on_blocks = {};
+  sampling_traits on_blocks = {};
   bool on_stages = false;           ///< whether its layers can be cut into stages; see pipeline_trainer
   int convolutions = 0;             ///< unless options.layers says otherwise; 0: as many as `hidden` implies
   int other_layers = 0;             ///< with parameters, dense ones and norms, besides those convolutions
@@ -74,13 +74,13 @@ inline constexpr model_row model_rows[] = {
      .on_blocks = {1, true},
      .on_stages = true,
      .options =
-         "hidden layers coupling self-loops dropout exchange stationary exchange-chunks ranks-of-node"},
+         "hidden layers coupling self-loops dropout exchange stationary exchange-pieces ranks-of-node"},
     {.name = "sage",
      .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_blocks = {2, true},
      .on_stages = true,
      .options =
-         "hidden layers coupling aggregation dropout exchange stationary exchange-chunks ranks-of-node"},
+         "hidden layers coupling aggregation dropout exchange stationary exchange-pieces ranks-of-node"},
     {.name = "sage",
      .aggregation = aggregation::max,
      .multiplies_with = graph::propagation_matrix::whole_rows,
@@ -89,7 +89,7 @@ inline constexpr model_row model_rows[] = {
      .multiplies_with = graph::propagation_matrix::weighted_self,
      .on_blocks = {1, true},
      .on_stages = true,
-     .options = "hidden layers epsilon dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options = "hidden layers epsilon dropout exchange stationary exchange-pieces ranks-of-node"},
     {.name = "gat",
      .multiplies_with = graph::propagation_matrix::self_loops,
      .on_blocks = {1, false},
@@ -117,28 +117,28 @@ inline constexpr model_row model_rows[] = {
      .reads_edge_vectors = true,
      .carries_edges = true},
     {.name = "sgc",
-     .options = "hops split-chunks self-loops exchange stationary exchange-chunks ranks-of-node"},
+     .options = "hops split-pieces self-loops exchange stationary exchange-pieces ranks-of-node"},
     {.name = "appnp",
-     .options = "hidden layers hops split-chunks alpha self-loops dropout exchange stationary "
-                "exchange-chunks ranks-of-node"},
+     .options = "hidden layers hops split-pieces alpha self-loops dropout exchange stationary "
+                "exchange-pieces ranks-of-node"},
     {.name = "gcnii",
      .on_stages = true,
      .convolutions = 8,
      .other_layers = 2,
      .options = "hidden layers alpha lambda self-loops convolution-decay dropout exchange stationary "
-                "exchange-chunks "
+                "exchange-pieces "
                 "ranks-of-node"},
     {.name = "resgcn",
      .multiplies_with = graph::propagation_matrix::mean_normalized,
      .on_stages = true,
      .convolutions = 8,
      .other_layers = 3,
-     .options = "hidden layers dropout exchange stationary exchange-chunks ranks-of-node"},
+     .options = "hidden layers dropout exchange stationary exchange-pieces ranks-of-node"},
     {.name = "rgcn",
      .multiplies_with = graph::propagation_matrix::relations,
      .on_blocks = {2, true, false},
      .options =
-         "hidden layers bases relation-blocks inverse-relations dropout exchange stationary exchange-chunks "
+         "hidden layers bases relation-blocks inverse-relations dropout exchange stationary exchange-pieces "
          "ranks-of-node"},
     {.name = "rgat",
      .multiplies_with = graph::propagation_matrix::relations,
@@ -147,13 +147,13 @@ inline constexpr model_row model_rows[] = {
      .options = "hidden layers heads last-heads inverse-relations dropout"},
     {.name = "gcn",
      .coupling = coupling::decoupled,
-     .options = "hidden layers coupling split-chunks self-loops dropout exchange stationary exchange-chunks "
+     .options = "hidden layers coupling split-pieces self-loops dropout exchange stationary exchange-pieces "
                 "ranks-of-node"},
     {.name = "sage",
      .coupling = coupling::decoupled,
      .multiplies_with = graph::propagation_matrix::mean_normalized,
      .options =
-         "hidden layers coupling split-chunks dropout exchange stationary exchange-chunks ranks-of-node"},
+         "hidden layers coupling split-pieces dropout exchange stationary exchange-pieces ranks-of-node"},
     {.name = "gat",
      .coupling = coupling::decoupled,
      .multiplies_with = graph::propagation_matrix::self_loops,

@@ -51,7 +51,7 @@ inline std::size_t block_count(const model_row& model, const io::dataset& data,
 /// the builder of its layers; of blocks what their edges have.
 template <class T, class Device>
 struct model_request {
-  graph_of_layers<T, Device> graph;
+  layer_matrices<T, Device> graph;
   const io::dataset& data;
   const training_options& options;
   builder<T, Device> with;
@@ -64,17 +64,17 @@ struct model_request {
     const model_row* const row = find_row(options);  // null for a model that was added
     return row == nullptr ? options.layers : row->convolutions_of(options);
   }
-  const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
+  const sparse<T, dynamic_layout, Device>& propagation_matrix() const { return graph[0]; }
   /// Those of the data, cut as the whole graph is, and how many they are. Collective over the mesh.
   graph::relation_matrices<T, Device> relations() const {
     using enum graph::relation_edges;
-    return {whole_graph(), data, options.inverse_relations ? both_ways : as_stored};
+    return {propagation_matrix(), data, options.inverse_relations ? both_ways : as_stored};
   }
   /// The vectors of edges, none where the data have none. Collective over the mesh.
   edges_of_layers<T, Device> edges() const {
     if (with.options().sampled || data.edge_features.cols == 0) return of_blocks;
     return std::make_shared<const edge_matrix<T, Device>>(
-        graph::edge_features(whole_graph(), data, graph::repeated_edges::summed));
+        graph::edge_features(propagation_matrix(), data, graph::repeated_edges::summed));
   }
   global_index relation_count() const { return nn::relation_count(data, options); }
 };
@@ -121,22 +121,22 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("sgc"),
        [](const auto& r) {
-         return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
-                        options_of_model(r.options));
+         return nn::sgc(r.propagation_matrix(), input_width(r.data, r.options), r.data.classes,
+                        r.options.hops, options_of_model(r.options));
        }},
       {row("appnp"),
        [](const auto& r) {
-         return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
+         return nn::appnp(r.propagation_matrix(), r.widths(), r.options.hops, r.options.alpha,
                           options_of_model(r.options));
        }},
       {row("gcnii"),
        [](const auto& r) {
-         return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
+         return nn::gcnii(r.propagation_matrix(), input_width(r.data, r.options), r.options.hidden[0],
                           r.data.classes, r.convolutions(), r.options.alpha, r.options.lambda, r.with);
        }},
       {row("resgcn"),
        [](const auto& r) {
-         return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
+         return nn::resgcn(r.propagation_matrix(), input_width(r.data, r.options), r.options.hidden[0],
                            r.data.classes, r.convolutions(), r.with);
        }},
       {row("rgcn"),
@@ -154,15 +154,15 @@ std::vector<named_model<T, Device>>& known_models() {
        }},
       {row("gcn", coupling::decoupled),
        [](const auto& r) {
-         return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+         return nn::appnp(r.propagation_matrix(), r.widths(), r.layers(), 0, options_of_model(r.options));
        }},
       {row("sage", coupling::decoupled),
        [](const auto& r) {
-         return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+         return nn::appnp(r.propagation_matrix(), r.widths(), r.layers(), 0, options_of_model(r.options));
        }},
       {row("gat", coupling::decoupled),
        [](const auto& r) {
-         return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
+         return nn::decoupled_gat(r.propagation_matrix(), r.widths(), r.options.heads, r.layers(),
                                   options_of_model(r.options));
        }},
   };
@@ -191,8 +191,8 @@ void add_model(const named_model<T, Device>& model) {
 /// product of this model has others.
 template <class T, class Device>
 void require_operands(const named_model<T, Device>& model, const training_options& options) {
-  const bool stores = options.storage != operand_format::own,
-             rounds = stores || options.operands != operand_format::own;
+  const bool stores = options.storage != operand_precision::unrounded,
+             rounds = stores || options.operands != operand_precision::unrounded;
   if (stores && !algebra::stored_as<base::bfloat16, T, Device>)
     base::throw_error<error>({"features and activations are stored as bfloat16 for float, on the host"});
   if (!rounds && options.encoding == algebra::row_encoding::exact) return;
@@ -248,7 +248,7 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             const policy& p, const epoch_observer& observe = {},
-                            const continuation<T>& how = {}) {
+                            const run_hooks<T>& how = {}) {
   require_mesh(p, m.shape(), m.size());
   return train_model(m, data, options, make_model<T>(m, data, options, p), observe, how);
 }

@@ -14,7 +14,7 @@
 #include "partita/algebra/loss.hpp"
 #include "partita/algebra/soft_targets.hpp"
 #include "partita/algebra/value_loss.hpp"
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 #include "partita/train/options.hpp"
 #include "partita/train/task_scores.hpp"
 #include "partita/train/vertex_weights.hpp"

@@ -94,9 +94,10 @@ struct pipeline_options {
   chunk_history history = chunk_history::window;
   int window = 23;      ///< epochs for which the history is kept
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
-  bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
-  int guard = 0;        ///< epochs between comparisons with an exact pass, also made in the first epoch after
-                        ///< exact ones; 0: never
+  bool compensate =
+      true;       ///< gradients that reach other chunks are doubled, since half of them come too late
+  int guard = 0;  ///< epochs between comparisons with an exact pass, also made in the first epoch after
+                  ///< exact ones; 0: never
   double tolerance = 0.1;     ///< relative difference of the losses from which the guard acts
   double least_cosine = 0.5;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
@@ -139,25 +140,25 @@ struct training_options {
   double lambda = 0.5;  ///< of gcnii
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
-  int split_chunks = 1;
+  int split_pieces = 1;
   /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
   row_exchange exchange = row_exchange::automatic;
   /// What stays in place along col in these products; see partita::stationary.
   partita::stationary stationary = partita::stationary::automatic;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
-  int exchange_chunks = 0;
+  int exchange_pieces = 0;
   /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
   /// spmm_options::ranks_of_node.
   int ranks_of_node = 1;
   /// How rows are sent in products with the graph: spmm_options::encoding, for models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
   /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
-  operand_format operands = operand_format::own;
+  operand_precision operands = operand_precision::unrounded;
   /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
   /// coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs; operands are then rounded, too.
-  operand_format storage = operand_format::own;
+  operand_precision storage = operand_precision::unrounded;
   /// Activation checkpointing: `always` recomputes hidden outputs; not for stages, mini-batches and gcnii.
-  recomputation recompute = recomputation::never;
+  activation_checkpointing recompute = activation_checkpointing::never;
   global_index bases = 0;            ///< rgcn: W_r are sums over this many bases; 0: no bases
   global_index relation_blocks = 0;  ///< rgcn: W_r have this many diagonal blocks; 0: are full
   bool inverse_relations = false;    ///< rgcn, rgat: also the reversed edges of each type
@@ -217,12 +218,12 @@ inline nn::model_options options_of_model(const training_options& options) {
           .learned_input = options.embedding > 0,
           .products = {.stationary = options.stationary,
                        .rows = options.exchange,
-                       .chunks = options.exchange_chunks,
+                       .chunks = options.exchange_pieces,
                        .encoding = options.encoding,
                        .ranks_of_node = options.ranks_of_node},
           .operands = options.operands,
           .storage = options.storage,
-          .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
+          .split_pieces = static_cast<std::size_t>(std::max(options.split_pieces, 1)),
           .coefficients = options.coefficients,
           .recompute = options.recompute};
 }
@@ -254,18 +255,18 @@ struct epoch_report {
 };
 
 /// The maximum and the sum of a quantity over the ranks.
-struct over_ranks {
+struct max_and_total {
   global_index max_rank = 0;
   global_index total = 0;
 };
 
 /// The cost of training under a policy, known before the first step.
 struct policy_cost {
-  over_ranks words;              ///< received per training step
-  over_ranks buffer_bytes = {};  ///< peak of live buffers during set-up
-  global_index list_bytes = 0;   ///< lists in host memory per rank, while A's entries arrive
-  double seconds = 0;            ///< of a training step, where a machine is given
-  double waiting = 0;            ///< of these, those of operations, on the rank that waits longest
+  max_and_total words;              ///< received per training step
+  max_and_total buffer_bytes = {};  ///< peak of live buffers during set-up
+  global_index list_bytes = 0;      ///< lists in host memory per rank, while A's entries arrive
+  double seconds = 0;               ///< of a training step, where a machine is given
+  double waiting = 0;               ///< of these, those of operations, on the rank that waits longest
 
   /// For the busiest rank.
   global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }
@@ -273,9 +274,9 @@ struct policy_cost {
 
 /// What sampling cost in the last epoch of training, the same on every rank.
 struct mini_batch_result {
-  sampling::placement placement = sampling::placement::any;  ///< the one in effect
+  sampling::placement placement = sampling::placement::even;  ///< the one in effect
   int iterations = 0;
-  over_ranks remote_rows;           ///< rows of X of which other ranks have a part, received
+  max_and_total remote_rows;        ///< rows of X of which other ranks have a part, received
   global_index requested_rows = 0;  ///< rows of X that all micro-batches need, on all ranks
   global_index sampled_edges = 0;
   global_index most_roots = 0;  ///< of one rank in one iteration
@@ -286,22 +287,22 @@ struct mini_batch_result {
 /// What a pipeline did, the same on every rank.
 struct pipeline_result {
   int stages = 0, chunks = 0;
-  std::vector<int> layers;     ///< with parameters, of each stage
-  std::vector<double> bubble;  ///< of each stage: the share of the steps in which it did not work
-  over_ranks boundary_words;   ///< received from other stages per training step
-  over_ranks history_bytes;    ///< of rows that are kept for chunks
+  std::vector<int> layers;       ///< with parameters, of each stage
+  std::vector<double> bubble;    ///< of each stage: the share of the steps in which it did not work
+  max_and_total boundary_words;  ///< received from other stages per training step
+  max_and_total history_bytes;   ///< of rows that are kept for chunks
   std::vector<pipeline_comparison> comparisons;
 };
 
 /// What passed between near and far memory in the last epoch, the same on every rank; with its evaluation,
 /// unless that was made only because the run was stopped.
 struct far_result {
-  over_ranks chunks;         ///< of all operations
-  over_ranks read, written;  ///< bytes
+  max_and_total chunks;         ///< of all operations
+  max_and_total read, written;  ///< bytes
   /// What trainer::forecast said before the first epoch, if it was asked; bytes.
-  std::optional<over_ranks> predicted_read = {}, predicted_written = {};
-  double replication = 1;  ///< rows that chunks of sparse products read, for each row
-  over_ranks peak_bytes;   ///< peak of live far buffers
+  std::optional<max_and_total> predicted_read = {}, predicted_written = {};
+  double replication = 1;    ///< rows that chunks of sparse products read, for each row
+  max_and_total peak_bytes;  ///< peak of live far buffers
   std::optional<double> overlap =
       {};  ///< far_traffic::overlap() of all ranks; none where times are not taken
 };
@@ -312,15 +313,15 @@ struct training_result {
   mesh_shape mesh;
   std::vector<epoch_report> epochs;  ///< those before a checkpoint included
   int resumed_from = 0;              ///< the epoch of the checkpoint; 0: none
-  bool stopped = false;              ///< before the last epoch, because continuation::stop said so
+  bool stopped = false;              ///< before the last epoch, because run_hooks::stop said so
   bool out_of_patience = false;      ///< before the last epoch, because training_options::patience said so
   int kept_epoch = 0;                ///< whose weights are the result; 0 before the first
   int best_validation_epoch = 0;     ///< 0 where no vertex is for validation
   double test_accuracy_at_best_validation = std::numeric_limits<double>::quiet_NaN();
   double seconds_per_epoch = 0;  ///< median
-  over_ranks words_received, predicted_words_received, messages;
-  over_ranks peak_bytes;        ///< peak of live near buffers since the queue's meter was reset
-  over_ranks setup_peak_bytes;  ///< the same, before the first epoch
+  max_and_total words_received, predicted_words_received, messages;
+  max_and_total peak_bytes;        ///< peak of live near buffers since the queue's meter was reset
+  max_and_total setup_peak_bytes;  ///< the same, before the first epoch
   double distribute_seconds =
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
   std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
@@ -339,7 +340,7 @@ struct training_result {
 };
 
 /// Called on every rank after each epoch; again, with its scores, for one without an evaluation after which
-/// continuation::stop ended the run.
+/// run_hooks::stop ended the run.
 using epoch_observer = std::function<void(const epoch_report&)>;
 
 }  // namespace partita::nn

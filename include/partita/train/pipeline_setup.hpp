@@ -18,7 +18,7 @@ inline void require_pipeline(const training_options& options) {
   const pipeline_options& how = options.pipeline;
   if (options.embedding > 0) throw error("an embedding cannot be learned over stages");
   if (options.mini_batch.batch > 0) throw error("mini-batches do not pass through stages");
-  if (options.recompute == recomputation::always)
+  if (options.recompute == activation_checkpointing::always)
     throw error("activation checkpointing is not available with stages");
   if (how.stages < 1) base::throw_error<error>({"a pipeline has at least one stage, not ", how.stages});
   if (how.chunks < 0) base::throw_error<error>({"a pipeline has at least one chunk, not ", how.chunks});

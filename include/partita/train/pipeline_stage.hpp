@@ -192,7 +192,7 @@ void pipeline_stage<T, Device>::make_chunk(std::size_t c) {
   const pipeline_options& how = options_.pipeline;
   const int window = how.history == chunk_history::zero ? 0 : how.window;
   auto [net, skips] = built(rows_of(c), std::make_shared<chunk_products<T, Device>>(
-                                            graph_, halos_, c, state_, window, T(how.correct ? 2 : 1)));
+                                            graph_, halos_, c, state_, window, T(how.compensate ? 2 : 1)));
   auto matrices = halos_ ? made(rows_of(c)) : views([&](matrix& x) { return graph_->part(c, x); });
   chunks_.push_back(std::make_unique<layers>(mesh_, place_, std::move(net), std::move(skips),
                                              std::move(matrices), vertices().rows(c), input_of(c),

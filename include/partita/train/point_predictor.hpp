@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "partita/nn/link_decoder.hpp"
-#include "partita/sampling/block_operator.hpp"
+#include "partita/sampling/block_matrix.hpp"
 #include "partita/sampling/neighbourhoods.hpp"
 #include "partita/train/link_scores.hpp"
 #include "partita/train/model_file.hpp"
@@ -41,8 +41,8 @@ bool computes_rows(const io::dataset& data, const training_options& options) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const bool is_sparse = options.embedding == 0 && data.vertex_features.is_sparse();
   return named.is_on_blocks() && named.on_blocks.aggregates && !(is_sparse && named.on_blocks.products > 1) &&
-         !named.reads_edge_types() && options.operands == operand_format::own &&
-         options.storage == operand_format::own && block_count(named, data, options) <= most_layers;
+         !named.reads_edge_types() && options.operands == operand_precision::unrounded &&
+         options.storage == operand_precision::unrounded && block_count(named, data, options) <= most_layers;
 }
 
 namespace detail {
@@ -218,10 +218,9 @@ class point_predictor {
                             worker& w) const {
     const named_model<T, Device>& named = find_model<T, Device>(options_);
     if (blocks.empty())
-      blocks.assign(layers(),
-                    sampling::block_operator(w.alone, sampling::block<T>{0, 0, {0}, {}, {}}, false));
+      blocks.assign(layers(), sampling::block_matrix(w.alone, sampling::block<T>{0, 0, {0}, {}, {}}, false));
     const builder<T, Device> b(w.alone, inputs, options_of_model(options_, data_), w.set);
-    return named.make({graph_of_layers<T, Device>(std::move(blocks)), data_, options_, b});
+    return named.make({layer_matrices<T, Device>(std::move(blocks)), data_, options_, b});
   }
   /// The rows of vertices that are all different (m x classes).
   std::vector<T> rows_of(worker& w, const std::vector<global_index>& vertices) const {

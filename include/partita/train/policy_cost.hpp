@@ -19,7 +19,7 @@ template <class T, class Device>
 bool is_counted(const training_options& options) {
   const graph::propagation_matrix of = find_model<T, Device>(options).multiplies_with;
   return !is_pattern(of) && of != graph::propagation_matrix::relations &&
-         options.exchange != row_exchange::cover && options.exchange_chunks <= 1;
+         options.exchange != row_exchange::cover && options.exchange_pieces <= 1;
 }
 
 namespace detail {
@@ -118,8 +118,8 @@ policy_cost cost_of(const mesh<Device>& m, const io::dataset& data, int ranks_of
 /// What one training step of train_model would receive under a policy, without training. Collective over the
 /// mesh. What travels: see predict_cost.
 template <class T, class Device>
-over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                         const policy& p) {
+max_and_total predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                            const policy& p) {
   graph::edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   const auto net = detail::unread_model<T>(m, edges, options, p);
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);

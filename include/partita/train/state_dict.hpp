@@ -12,7 +12,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/nn/parameters.hpp"
-#include "partita/partition/placement.hpp"
+#include "partita/partition/block_layout.hpp"
 
 namespace partita::nn {
 

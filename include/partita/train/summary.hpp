@@ -38,7 +38,7 @@ inline bool add_epoch(training_result& to, const epoch_report& report, early_sto
 }  // namespace detail
 
 /// The maximum and the sum of `mine` over the ranks. Collective.
-inline over_ranks summarize(const communicator& world, global_index mine) {
+inline max_and_total summarize(const communicator& world, global_index mine) {
   return {world.all_reduce(mine, reduction::max), world.all_reduce(mine)};
 }
 

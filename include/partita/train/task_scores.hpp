@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/io/labelled_graph.hpp"
+#include "partita/io/dataset_type.hpp"
 
 namespace partita::nn {
 

@@ -211,7 +211,7 @@ far_forecast trainer<T, Device>::forecast() {
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {},
-                            const continuation<T>& how = {}) {
+                            const run_hooks<T>& how = {}) {
   if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
     throw error("train_model trains on the whole graph; for mini-batches and stages call nn::train");
   return trainer<T, Device>(m, data, options, std::move(net)).run(observe, how);

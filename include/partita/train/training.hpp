@@ -39,7 +39,7 @@ class training {
   /// epoch with the best validation score. Throws error when a loss, a gradient or a parameter is not finite,
   /// which it names, before any of it is saved, and if more epochs have been trained than the options ask
   /// for; input_error for patience without vertices for validation; what how.load and how.save throw.
-  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
+  training_result run(const epoch_observer& observe = {}, const run_hooks<T>& how = {});
 
   /// What training goes on from, without reports: parameters on every rank, the rows of an embedding on the
   /// first, in their order. What travels: the blocks of an embedding and its moments, to the first rank; the
@@ -153,8 +153,8 @@ class training {
   state_dict<T> gathered(bool with_moments);
   void scatter(const state_dict<T>& from, bool with_moments, std::string_view source = "the state");
   void go_on(training_state<T>& from);
-  std::vector<epoch_report> begin(const continuation<T>& how);
-  void save(const std::vector<epoch_report>& reports, const continuation<T>& how);
+  std::vector<epoch_report> begin(const run_hooks<T>& how);
+  void save(const std::vector<epoch_report>& reports, const run_hooks<T>& how);
   void keep();
 
   std::vector<T> kept_, kept_rows_;  ///< with patience: this rank's part of the best epoch's
@@ -270,7 +270,7 @@ void training<T, Device>::keep() {
 
 /// What the run begins with: the reports of earlier epochs, none for a new run.
 template <class T, class Device>
-std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how) {
+std::vector<epoch_report> training<T, Device>::begin(const run_hooks<T>& how) {
   const communicator& world = mesh_.world();
   std::optional<training_state<T>> found;
   if (how.load && world.rank() == 0) found = how.load();
@@ -293,7 +293,7 @@ std::vector<epoch_report> training<T, Device>::begin(const continuation<T>& how)
 }
 
 template <class T, class Device>
-void training<T, Device>::save(const std::vector<epoch_report>& reports, const continuation<T>& how) {
+void training<T, Device>::save(const std::vector<epoch_report>& reports, const run_hooks<T>& how) {
   training_state<T> now = state();
   if (mesh_.rank() != 0) return;
   now.epochs = reports;
@@ -320,7 +320,7 @@ epoch_report training<T, Device>::epoch(int number) {
 }
 
 template <class T, class Device>
-training_result training<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
+training_result training<T, Device>::run(const epoch_observer& observe, const run_hooks<T>& how) {
   const mesh<Device>& m = mesh_;
   training_result result;
   result.mesh = m.shape();

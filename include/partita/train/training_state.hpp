@@ -46,7 +46,7 @@ struct training_state {
 /// Either all ranks have a function, or none has; `load`, `initial` and `save` are called on
 /// the first rank.
 template <class T>
-struct continuation {
+struct run_hooks {
   /// When the trainer has been set up: what to begin with, or nothing for a new run.
   std::function<std::optional<training_state<T>>()> load = {};
   /// For a new run: the parameters to begin with, and the rows of an embedding; see training::assign.

@@ -49,7 +49,7 @@ template <class T, class Device>
 class gather_rows_plan {
  public:
   /// For matrices placed like `of`, without lists.
-  gather_rows_plan(const mesh<Device>& m, const partition::placement& of,
+  gather_rows_plan(const mesh<Device>& m, const partition::block_layout& of,
                    transfer::gathered_columns columns = transfer::gathered_columns::whole)
       : mesh_(m),
         of_(of),
@@ -221,7 +221,7 @@ class gather_rows_plan {
   }
   template <layout L>
   void require(const dense<T, L, Device>& x) const {
-    if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == of_) return;
+    if (partition::block_layout{x.row_blocking(), x.col_blocking(), x.layout()} == of_) return;
     base::throw_error<shape_error>({"a gather of rows planned for ", of_.shape(), ", ", of_.axes,
                                     ", was given a matrix of ", x.shape(), ", ", x.layout(),
                                     "; shape, layout and blockings must match the plan"});
@@ -234,7 +234,7 @@ class gather_rows_plan {
   }
 
   mesh<Device> mesh_;
-  partition::placement of_;
+  partition::block_layout of_;
   axis_set group_;
   transfer::row_requests requests_;
   std::vector<global_index> starts_here_;

@@ -19,7 +19,8 @@ class redistribution {
  public:
   redistribution(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from, layout to)
       : redistribution(m, {rows, cols, from}, {rows, cols, to}) {}
-  redistribution(const mesh<Device>& m, const partition::placement& from, const partition::placement& to)
+  redistribution(const mesh<Device>& m, const partition::block_layout& from,
+                 const partition::block_layout& to)
       : from_(from), to_(to), blocks_(m, plan_of(m.shape(), m.at(), from, to)) {}
 
   /// Y = X. Throws shape_error unless X and Y are as planned.
@@ -45,17 +46,17 @@ class redistribution {
   partition::rectangle new_block() const { return blocks_.plan().stages[0].block; }
 
  private:
-  static partition::exchange plan_of(mesh_shape m, coordinates at, const partition::placement& from,
-                                     const partition::placement& to);
+  static partition::exchange plan_of(mesh_shape m, coordinates at, const partition::block_layout& from,
+                                     const partition::block_layout& to);
   template <layout L>
-  static void require(const dense<T, L, Device>& x, const partition::placement& planned) {
-    if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == planned) return;
+  static void require(const dense<T, L, Device>& x, const partition::block_layout& planned) {
+    if (partition::block_layout{x.row_blocking(), x.col_blocking(), x.layout()} == planned) return;
     base::throw_error<shape_error>({"a redistribution planned for ", planned.shape(), ", ", planned.axes,
                                     ", was given a matrix of ", x.shape(), ", ", x.layout(),
                                     "; shape, layout and blockings must match the plan"});
   }
 
-  partition::placement from_, to_;
+  partition::block_layout from_, to_;
   transfer::block_exchange<T, Device> blocks_;
 };
 
@@ -81,8 +82,8 @@ traffic redistribution<T, Device>::predicted(const mesh<Device>& m, const blocki
 
 template <class T, class Device>
 partition::exchange redistribution<T, Device>::plan_of(mesh_shape m, coordinates at,
-                                                       const partition::placement& from,
-                                                       const partition::placement& to) {
+                                                       const partition::block_layout& from,
+                                                       const partition::block_layout& to) {
   if (!(from.shape() == to.shape()))
     base::throw_error<shape_error>(
         {"a matrix of ", from.shape(), " cannot be redistributed to one of ", to.shape()});

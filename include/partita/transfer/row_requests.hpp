@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "partita/base/numbering.hpp"
-#include "partita/partition/placement.hpp"
+#include "partita/partition/block_layout.hpp"
 #include "partita/transfer/row_lists.hpp"
 
 namespace partita::transfer {
@@ -44,7 +44,7 @@ class id_numbers {
 /// nonempty block of rows, a slice a nonempty block of these columns; each pair has one owner.
 class row_owners {
  public:
-  row_owners(mesh_shape m, axis_set group, coordinates at, const partition::placement& x, interval wanted)
+  row_owners(mesh_shape m, axis_set group, coordinates at, const partition::block_layout& x, interval wanted)
       : me_(partition::rank_in_group(m, group, at)), wanted_(wanted) {
     for (int q = 0; q < m.size(group); ++q) {
       const partition::rectangle all = x.block(partition::group_member(m, group, at, q));

@@ -8,7 +8,7 @@
 
 #include "partita/local/move.hpp"
 #include "partita/matrix/dense.hpp"
-#include "partita/partition/placement.hpp"
+#include "partita/partition/block_layout.hpp"
 #include "partita/partition/route.hpp"
 #include "partita/transfer/row_lists.hpp"
 

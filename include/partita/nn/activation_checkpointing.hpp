@@ -10,14 +10,15 @@ namespace partita::nn {
 /// What backward reads of the outputs of hidden layers. Computing an output again is never cheaper in bytes:
 /// stored, it is written once and read twice, and computing it again writes it, and reads its operands, once
 /// more. It is for stores that are too small.
-enum class recomputation : std::uint8_t {
+enum class activation_checkpointing : std::uint8_t {
   never,  ///< all outputs are stored
   always  ///< of every few layers the output is stored, and those between are computed again from it
 };
 
-/// The outputs that `recomputation::always` stores in a sequence of n layers: of every k-th, k the least with
-/// k * k >= n, and of those after the last of these, which backward reads first. The others are computed
-/// again, those of k layers at a time. Source: Chen, Xu, Zhang, Guestrin (arXiv:1604.06174), section 3.
+/// The outputs that `activation_checkpointing::always` stores in a sequence of n layers: of every k-th, k the
+/// least with k * k >= n, and of those after the last of these, which backward reads first. The others are
+/// computed again, those of k layers at a time. Source: Chen, Xu, Zhang, Guestrin (arXiv:1604.06174),
+/// section 3.
 class stored_outputs {
  public:
   explicit constexpr stored_outputs(std::size_t layers) : layers_(layers) {

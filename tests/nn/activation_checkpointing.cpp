@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs that are computed again: the bits of those that are stored, in less memory, for more words.
-#include "partita/nn/recomputation.hpp"
+#include "partita/nn/activation_checkpointing.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ namespace test_recomputation {
 
 using namespace test_support;
 
-nn::training_options options_of(const std::string& model, int layers, nn::recomputation how) {
+nn::training_options options_of(const std::string& model, int layers, nn::activation_checkpointing how) {
   return {.model = model,
           .hidden = {8},
           .layers = layers,
@@ -40,9 +40,9 @@ void check_same_epochs(const nn::training_result& again, const nn::training_resu
 }
 
 void check_same_bits(const io::dataset& d, nn::training_options o, const mesh<host>& m, const policy& p) {
-  o.recompute = nn::recomputation::never;
+  o.recompute = nn::activation_checkpointing::never;
   const nn::training_result stored = nn::train_model<double>(m, d, o, p);
-  o.recompute = nn::recomputation::always;
+  o.recompute = nn::activation_checkpointing::always;
   const nn::training_result again = nn::train_model<double>(m, d, o, p);
   check_same_epochs(again, stored,
                     o.model + " of " + std::to_string(o.layers) + " layers, " + std::string(p.name) + " on " +
@@ -113,10 +113,11 @@ TEST_CASE("gat has the bits of stored outputs on every mesh, and on reproducible
 TEST_CASE(
     "five sage layers receive more words in backward where outputs are computed again, in smaller buffers") {
   on_threads(3, [&](const communicator& world) {
-    const auto run = [&](nn::recomputation how) {
+    const auto run = [&](nn::activation_checkpointing how) {
       return nn::train_model<double>(mesh<host>(world, {3, 1, 1}), d, options_of("sage", 5, how), row_1d);
     };
-    const nn::training_result stored = run(nn::recomputation::never), again = run(nn::recomputation::always);
+    const nn::training_result stored = run(nn::activation_checkpointing::never),
+                              again = run(nn::activation_checkpointing::always);
     const global_index more = again.words_received.total - stored.words_received.total;
     CHECK(more == received_in(again, "backward") - received_in(stored, "backward"));
     CHECK(received_in(again, "forward") == received_in(stored, "forward"));
@@ -126,13 +127,14 @@ TEST_CASE(
 }
 
 TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
-  const auto run = [&](nn::recomputation how) {
+  const auto run = [&](nn::activation_checkpointing how) {
     const mesh<host> m(self::world(), {1, 1, 1});
     const auto store = new_far_store();
     use_far(m.queue(), {.store = store, .window = 8192});
     return nn::train_model<double>(m, d, options_of("gcn", 5, how), row_1d);
   };
-  const nn::training_result stored = run(nn::recomputation::never), again = run(nn::recomputation::always);
+  const nn::training_result stored = run(nn::activation_checkpointing::never),
+                            again = run(nn::activation_checkpointing::always);
   check_same_epochs(again, stored, "far");
   CHECK(again.far->peak_bytes.total < stored.far->peak_bytes.total);
   CHECK(again.far->read.total > stored.far->read.total);
@@ -141,14 +143,14 @@ TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
 
 TEST_CASE("gradients through outputs that are computed again agree with finite differences") {
   const mesh<host> m(self::world(), {1, 1, 1});
-  const nn::training_options o = options_of("gat", 4, nn::recomputation::always);
+  const nn::training_options o = options_of("gat", 4, nn::activation_checkpointing::always);
   nn::trainer<double, host> t(m, d, o, nn::make_model<double>(m, d, o, row_1d));
   CHECK(t.gradient_error(1e-6) < 1e-6);
 }
 
 TEST_CASE("gcnii says that its outputs cannot be recomputed") {
   const mesh<host> m(self::world(), {1, 1, 1});
-  const nn::training_options o = options_of("gcnii", 3, nn::recomputation::always);
+  const nn::training_options o = options_of("gcnii", 3, nn::activation_checkpointing::always);
   expect_error<error>("activation checkpointing cannot recompute the outputs",
                       [&] { nn::train_model<double>(m, d, o, row_1d); });
 }

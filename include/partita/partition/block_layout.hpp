@@ -32,18 +32,18 @@ constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
 }
 
 /// A layout with the blockings that it cuts by.
-struct placement {
+struct block_layout {
   blocking rows;
   blocking cols;
   layout axes;
 
   matrix_shape shape() const { return {rows.size(), cols.size()}; }
   rectangle block(coordinates at) const { return block_of(rows, cols, axes, at); }
-  friend bool operator==(const placement&, const placement&) = default;
+  friend bool operator==(const block_layout&, const block_layout&) = default;
 };
 
 /// With even blocks.
-inline placement evenly(matrix_shape shape, mesh_shape m, layout axes) {
+inline block_layout evenly(matrix_shape shape, mesh_shape m, layout axes) {
   return {blocking::even(shape.rows, m, nesting::rows), blocking::even(shape.cols, m, nesting::cols), axes};
 }
 

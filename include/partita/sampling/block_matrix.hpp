@@ -62,8 +62,8 @@ block<T> apart(block<T> b, local_index relations) {
 /// The block (rows x cols) as a sparse matrix on a mesh of one rank, in the memory of its device. Its
 /// transpose is stored only where layers work on the entries of A^T. Local; no communication.
 template <class T, class Device>
-sparse<T, dynamic_layout, Device> block_operator(const mesh<Device>& alone, const block<T>& b,
-                                                 bool stores_transpose) {
+sparse<T, dynamic_layout, Device> block_matrix(const mesh<Device>& alone, const block<T>& b,
+                                               bool stores_transpose) {
   const auto cut = [&](local_index n) { return blocking::even(n, alone.shape(), nesting::rows); };
   return sparse<T, dynamic_layout, Device>(
       alone, row_1d.sparse, row_1d.dense, cut(b.rows), cut(b.cols), detail::stored<T>(alone, b),
