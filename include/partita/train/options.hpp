@@ -139,13 +139,13 @@ struct training_options {
   double alpha = 0.1;   ///< appnp: teleport probability; gcnii: initial residual
   double lambda = 0.5;  ///< of gcnii
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< of gat
-  /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
+  /// Decoupled models: pieces of the redistributions that overlap products; see nn::propagation.
   int split_pieces = 1;
   /// What ranks exchange in products with the graph; see row_exchange. `cover` not on reproducible meshes.
   row_exchange exchange = row_exchange::automatic;
   /// What stays in place along col in these products; see partita::stationary.
   partita::stationary stationary = partita::stationary::automatic;
-  /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
+  /// Pieces of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_pieces = 0;
   /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
   /// spmm_options::ranks_of_node.
