@@ -40,7 +40,8 @@ struct model_options {
   /// What activations are kept as until backward, in nn::sequential and in layers that keep them by
   /// builder::kept. bfloat16: for float, on the host, as operands are then.
   operand_precision storage = operand_precision::unrounded;
-  /// Pieces of the exchange before the first and after the last product of a propagation whose graph every rank has whole; see there.
+  /// Pieces of the exchanges before the first and after the last product of a propagation whose graph every
+  /// rank has whole; see there.
   std::size_t split_pieces = 1;
   algebra::coefficient_gradient coefficients = algebra::coefficient_gradient::automatic;  ///< in attention
   /// Of the outputs of hidden layers; see nn::sequential.
