@@ -72,7 +72,7 @@ void fill_patch(picture& out, const projection& at, const patch& p, int rank, bo
 
 /// Who owns what of a matrix; in full colour what is of `wanted`. Returns the owners of that.
 template <class On>
-std::vector<int> draw_matrix(picture& out, const projection& at, On on, const placement& owned,
+std::vector<int> draw_matrix(picture& out, const projection& at, On on, const block_layout& owned,
                              rectangle wanted, global_index third) {
   std::vector<int> owners;
   for (int rank = 0; rank < grid.size(); ++rank) {

@@ -10,14 +10,14 @@ using namespace partita;
 using namespace partita::partition;
 
 constexpr mesh_shape grid{2, 3, 1};
-route between(const placement& from, const placement& to) {
+route between(const block_layout& from, const block_layout& to) {
   return route_of_blocks(
       grid, from.axes.used(), [&](coordinates q) { return from.block(q); },
       [&](coordinates q) { return to.block(q); });
 }
 
 TEST_CASE("placements have blocks") {
-  const placement p = evenly({7, 5}, grid, {axis::row, axis::col});
+  const block_layout p = evenly({7, 5}, grid, {axis::row, axis::col});
   CHECK(p.shape() == matrix_shape{7, 5});
   CHECK(p.block({1, 2, 0}) == rectangle{{4, 7}, {4, 5}});
   CHECK(intersection(p.block({0, 0, 0}), rectangle{{3, 6}, {1, 9}}) == rectangle{{3, 4}, {1, 2}});
@@ -35,15 +35,15 @@ TEST_CASE("routes between blocks have the fewest axes") {
   CHECK(between(on(cells), on({})) == route{movement::all_gather, axis::row | axis::col});
   CHECK(between(on(cells), on({axis::row | axis::col, {}})) == route{movement::all_to_all, axis::col});
   CHECK(between(on(cells), on({axis::col, axis::row})) == route{movement::all_to_all, axis::row | axis::col});
-  placement shifted = on({axis::row, {}});
+  block_layout shifted = on({axis::row, {}});
   shifted.rows = blocking::given({5, 7}, grid, nesting::rows);
   CHECK(between(on({axis::row, {}}), shifted) == route{movement::all_to_all, axis::row});
-  const placement one_row = evenly({1, 12}, grid, {axis::row, {}});
+  const block_layout one_row = evenly({1, 12}, grid, {axis::row, {}});
   CHECK(between(one_row, evenly({1, 12}, grid, {})) == route{movement::all_gather, axis::row});
 }
 
 TEST_CASE("stages bring parts, and whole rows need no packing") {
-  const placement from = evenly({12, 6}, grid, {axis::row, axis::col});
+  const block_layout from = evenly({12, 6}, grid, {axis::row, axis::col});
   const auto old_block = [&](coordinates q) { return from.block(q); };
   const auto rows = [](coordinates q, global_index s) {
     return rectangle{base::part_of({6 * q.row, 6 * q.row + 6}, s, 2), {0, 6}};

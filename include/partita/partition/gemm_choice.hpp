@@ -98,7 +98,8 @@ struct gemm_buffers {
 
 /// Those of the exchange that brings the blocks to(at, stage).
 inline global_index exchange_buffers(const gemm_problem& p, const route& r, coordinates at,
-                                     const placement& from, const block_of_stage& to, global_index stages) {
+                                     const block_layout& from, const block_of_stage& to,
+                                     global_index stages) {
   exchange_sizes largest;
   for (global_index s = 0; s < stages && !r.group.empty(); ++s)
     largest = max(largest, exchange_sizes::of(

@@ -29,7 +29,7 @@ inline std::string to_string(gemm_schedule s) {
 /// Operands and result of a product on a mesh; op transposes A (B) if `transposed_a` (`transposed_b`) is set.
 struct gemm_problem {
   mesh_shape mesh;
-  placement a, b, c;
+  block_layout a, b, c;
   bool transposed_a = false, transposed_b = false;
 
   const blocking& i_of_a() const { return transposed_a ? a.cols : a.rows; }
