@@ -45,7 +45,10 @@ class exact_product final : public product<T, T> {
     const global_index passes = plan.sums_go() ? base::exact_sums<T> : 1;
     return {plan.options(),
             once + global_index{base::exact_sums<T>} * (plan.predicted() - once) + predicted_grid(mesh_),
-            passes * plan.predicted_between_nodes(), plan.words_of_x(), plan.multiplications()};
+            passes * plan.predicted_between_nodes(),
+            plan.words_of_x(),
+            plan.multiplications(),
+            plan.summed()};
   }
 
  private:

@@ -22,6 +22,7 @@ struct product_facts {
   traffic predicted;
   traffic between_nodes = {};
   global_index words_of_x = 0, multiplications = 0;
+  axis_set summed = {};  ///< the axes along which ranks add up their parts of Y
   bool supports_beta = false, fuses_epilogue = false, reorders = false;
 };
 
@@ -111,8 +112,8 @@ class staged_product final : public product<T, Stored> {
   }
   product_facts facts() const override {
     const product_plan<T, Device>& plan = stages_.plan();
-    product_facts f{plan.options(), plan.predicted(), plan.predicted_between_nodes(), plan.words_of_x(),
-                    plan.multiplications()};
+    product_facts f{plan.options(),    plan.predicted(),       plan.predicted_between_nodes(),
+                    plan.words_of_x(), plan.multiplications(), plan.summed()};
     f.reorders = product_.reorders();
     if (const auto* const sums = stages_.sums().in_parts()) f.predicted.messages += sums->more_messages();
     f.supports_beta = stages_.supports_beta();

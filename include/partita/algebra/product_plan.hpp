@@ -38,6 +38,7 @@ class product_plan {
   const local::csr_tiles<T, Device>& a() const { return a_->tiles(); }
   spmm_options options() const { return options_; }
   bool sums_go() const { return blocks_.sums_go(); }
+  axis_set summed() const { return blocks_.summed(options_); }
   /// Whether the blocks of A stay in the same memory in every call.
   bool blocks_stay() const { return !blocks_.col_cut() || blocks_.stays(options_); }
 

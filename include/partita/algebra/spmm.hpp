@@ -25,9 +25,10 @@ inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_
                                             partition::multipliable(A, X);
 
 /// What is sent along row, in the words of explain().
-inline const char* what_travels(row_exchange rows) {
-  if (rows == row_exchange::full) return "whole blocks of X";
-  return rows == row_exchange::cover ? "rows of X and of sums that cover A" : "needed rows of X";
+inline const char* what_travels(row_exchange rows, bool sums) {
+  if (rows == row_exchange::full) return sums ? "whole blocks of sums" : "whole blocks of X";
+  if (rows == row_exchange::cover) return "rows of X and of sums that cover A";
+  return sums ? "needed rows of sums" : "needed rows of X";
 }
 
 /// The layout in which A multiplies an X in layout l: `named`, or l if it keeps rows whole and partitions
@@ -165,8 +166,9 @@ class spmm_plan {
                         std::source_location where = std::source_location::current()) {
     return memory::rehearsed(y.mesh().queue(), [&] { (*this)(x, y, where); });
   }
-  /// How this rank multiplies, e.g. "A X in (row; col), Y stationary, needed rows of X are exchanged: 120
-  /// words are received and 4800 multiplied". For chunks and far bytes see forecast(x, y).explain().
+  /// How this rank multiplies, e.g. "A X in (row; col), Y stationary, needed rows of X are exchanged, sums
+  /// are taken along depth: 120 words are received and 4800 multiplied". For chunks and far bytes see
+  /// forecast(x, y).explain().
   std::string explain() const;
 
   /// What this rank receives in one call, in closed form.
@@ -289,15 +291,17 @@ void spmm_plan<T, Device, Stored>::multiply(matrix_view<const Stored> x, const l
 template <class T, class Device, class Stored>
 std::string spmm_plan<T, Device, Stored>::explain() const {
   const spmm_options how = options();
-  return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
-                            how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
-                            algebra::detail::what_travels(how.rows), " are exchanged",
-                            how.encoding == local::row_encoding::exact
-                                ? ""
-                                : base::sentence_of({" in ", local::name_of(how.encoding)}),
-                            how.ranks_of_node > 1 ? ", once for each node" : "", ": ", predicted().words,
-                            " words are received and ", multiplications(), " multiplied",
-                            product_->facts().reorders ? ", rows of A in another order" : ""});
+  const axis_set summed = product_->facts().summed;
+  return base::sentence_of(
+      {"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
+       how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
+       algebra::detail::what_travels(how.rows, summed.contains(axis::row)), " are exchanged",
+       how.encoding == local::row_encoding::exact ? ""
+                                                  : base::sentence_of({" in ", local::name_of(how.encoding)}),
+       how.ranks_of_node > 1 ? ", once for each node" : "",
+       summed.empty() ? "" : ", sums are taken along " + partition::name_of(summed), ": ", predicted().words,
+       " words are received and ", multiplications(), " multiplied",
+       product_->facts().reorders ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

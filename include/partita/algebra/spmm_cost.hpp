@@ -73,6 +73,14 @@ struct spmm_blocks {
     return cols.block(partition::column_cut(sparse), at);
   }
   bool sums_go() const { return flow == row_flow::sums_go; }
+  /// The axes along which ranks add up their parts of Y.
+  axis_set summed(spmm_options o) const {
+    axis_set along = sums_go() ? sparse.rows & axis::row : sparse.cols & (dense.rows | axis::depth);
+    if (!sums_go() && stays(o)) along = along | axis::col;
+    for (const axis a : partition::all_axes)
+      if (m.shape().size(a) == 1) along = along - a;
+    return along;
+  }
   /// The columns of X while it is multiplied: all of them if A is stationary, after an all-to-all.
   axis_set multiplied_columns(spmm_options o) const {
     return stays(o) ? dense.cols - axis_set(axis::col) : dense.cols;
