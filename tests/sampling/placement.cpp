@@ -223,8 +223,8 @@ TEST_CASE("random batches miss (P - 1) / P of their rows; roots at their owners 
         for (std::int64_t b = 0; b < 4; ++b) {
           const auto batch = random_roots(256, community::vertices, b);
           const auto even = graph.of(sampling::equal_shares(batch, ranks), owner);
-          needed += any.needed;
-          missed += any.remote;
+          needed += even.needed;
+          missed += even.remote;
           missed_at_owner += graph.of(owner_shares(graph.graph(), batch, owner), owner).remote;
         }
         CHECK(std::abs(missed / needed - (1 - 1.0 / ranks)) < 0.01);

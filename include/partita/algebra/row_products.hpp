@@ -11,6 +11,7 @@
 #include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reproducible_verbs.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/chunked_gemm.hpp"
 #include "partita/local/chunked_products.hpp"
 #include "partita/local/chunked_sums.hpp"
