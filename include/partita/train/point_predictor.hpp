@@ -79,8 +79,8 @@ template <class T, class Device>
 class point_predictor {
  public:
   /// `m`: what the graph is read on. `make_mesh`: a mesh of one rank with a queue of its own, for each thread
-  /// that asks while others are being answered. The data are kept, and read when rows are computed. Throws
-  /// what predictor and load_parameters do.
+  /// that asks while others are being answered. The data are kept, and read, where rows are computed; where
+  /// rows are kept, graph and features are released. Throws what predictor and load_parameters do.
   point_predictor(const mesh<Device>& m, std::function<mesh<Device>()> make_mesh, io::dataset data,
                   const training_options& options, const io::safetensors_file& file,
                   served_rows how = served_rows::automatic)
@@ -212,6 +212,7 @@ class point_predictor {
       load_parameters(file, *first.set);
       parameters_ = values_of(*first.set);
     }
+    data_.edges = {}, data_.edge_weights = {}, data_.edge_features = {}, data_.vertex_features = {};
   }
   /// The layers on these blocks, or on none, with the parameters of a worker.
   model<T, Device> model_of(std::vector<sparse<T, dynamic_layout, Device>> blocks, const blocking& inputs,
