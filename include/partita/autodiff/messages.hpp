@@ -25,7 +25,7 @@ class message_node final : public node<T, Device> {
   using typename base::slot;
 
  public:
-  /// Which of `from`, behind the sources, are there.
+  /// Which of the optional inputs follow the sources in `from`.
   struct parts {
     explicit parts(const message_inputs<T, Device>& with)
         : targets(with.targets.has_value()),

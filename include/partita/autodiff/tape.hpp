@@ -119,9 +119,9 @@ class tape {
     to.value->see(z);
     return true;
   }
-  /// Has the ReLU and the dropout of `behind`, as they are in each forward, applied to x in the pass that
-  /// computes it, if compute_in may have it in a matrix of the caller's and that pass can; else false.
-  /// `behind` must outlive the tape.
+  /// Fuses the ReLU and the dropout of `behind`, as they are in each forward, into the pass that computes x.
+  /// Returns false if compute_in would refuse x, or if that pass cannot apply them. `behind` must outlive the
+  /// tape.
   bool end_with(variable x, const epilogue<T, Device>& behind) {
     return x.slot_->producer->performer().end_with(behind);
   }
@@ -208,8 +208,8 @@ class tape {
     return v;
   }
 
-  /// For verbs: the matrix behind a variable, a product, and a node of class Node that makes a matrix at a
-  /// place from others, constructed with their slots, its own, and more.
+  /// For verbs: the slot of a variable; a product; and a node of class Node, constructed with the slots of
+  /// its inputs, its own slot and further arguments.
   static slot& slot_of(variable x) { return *x.slot_; }
   std::shared_ptr<product<T, Device>> make_product(const sparse<T, dynamic_layout, Device>& a, layout l,
                                                    const blocking& columns, bool backward) {

@@ -235,7 +235,7 @@ class node {
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
-  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  /// Whether its pass now ends with the ReLU and the dropout of `behind`, as they are in each forward.
   virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
   /// Whether it makes a matrix; a loss makes a number.
   virtual bool computes() const { return true; }

@@ -56,8 +56,8 @@ constexpr float get(const std::uint8_t* from) {
 
 }  // namespace detail
 
-/// The code of row i of `from` (rows of `width` numbers behind each other), in to[i b ..], of b = sent_of_row
-/// bytes:
+/// Encodes row i of `from` (contiguous rows of `width` numbers) into the b = sent_of_row bytes from to[i b]
+/// on:
 ///
 ///     bf16          x_0, x_1, ...
 ///     int8, int4    l, s, q_0, q_1, ...   q_j = floor((x_j - l) / s + u_j), of two 4-bit numbers the first

@@ -97,9 +97,9 @@ std::vector<T> factors_of_needed(const tile_shape& block, const std::vector<T>& 
   return kept;
 }
 
-/// The needed rows of other tiles divided into slices, in the order of these tiles behind `own`, going round:
-/// of p tiles, row i of the n needed of tile own + d is in slice floor(s ((d - 1) n + i) / ((p - 1) n)). So a
-/// rank along row receives from few others for each slice, and others from it as much.
+/// Divides the needed rows of other tiles into s slices, in cyclic order of the tiles after `own`: of p
+/// tiles, row i of the n needed rows of tile own + d is in slice floor(s ((d - 1) n + i) / ((p - 1) n)). For
+/// each slice, a rank along row thus receives from few others, and sends to as few.
 class row_slices {
  public:
   /// `needed`: the number of each tile, none of `own`.
@@ -170,8 +170,8 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   return merged;
 }
 
-/// All merged tiles, with columns and entry order. The first entry of a tile is at a multiple of `aligned`,
-/// behind places that no tile has and `nonzeros` does not count.
+/// All merged tiles, with columns and entry order. The first entry of a tile is at a multiple of `aligned`;
+/// the padding before it belongs to no tile and is not counted in `nonzeros`.
 inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
                           const needed_rows& needed, const row_slices& slices, std::size_t most,
                           std::size_t aligned = 1) {

@@ -131,7 +131,8 @@ constexpr std::size_t kept_bytes(const pass_layout& s, std::size_t first = 0) {
   for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
   return kept;
 }
-/// Where the rows of operand i begin in a shared table; behind those of all are the numbers of their columns.
+/// Where the rows of operand i begin in a shared table; after the rows of all operands come the column
+/// numbers.
 constexpr std::size_t table_begin(const pass_layout& s, std::size_t i = pass_layout::most) {
   std::size_t begin = 0;
   for (std::size_t j = 0; j < i && s.places > 0; ++j)
@@ -143,7 +144,7 @@ constexpr std::size_t table_bytes(const pass_layout& s) {
   return table_begin(s) +
          part_bytes(static_cast<std::size_t>(s.places), s.global_columns ? sizeof(local_index) : 0);
 }
-/// Bytes of each of the two slots behind it.
+/// Bytes of each of the two slots after the table.
 constexpr std::size_t slot_bytes(const pass_layout& s) {
   const std::size_t table = table_bytes(s);
   return 2 * s.slot < table ? 0 : (2 * s.slot - table) / 2 / far_options::alignment * far_options::alignment;

@@ -43,7 +43,7 @@ struct far_rates {
 
 namespace memory::detail {
 
-/// With three digits behind the point.
+/// value / 1000 with three decimal places.
 inline std::string thousandths(std::uint64_t value) {
   const std::string digits = std::to_string(1000 + value % 1000);
   return std::to_string(value / 1000) + "." + digits.substr(1);

@@ -128,7 +128,7 @@ class far_passes final : public out_of_core<Device> {
                            2 * c_.slot_bytes(), " bytes does not hold twice: it must have ", least}),
         least);
   }
-  /// In chunks, which lie in a slot one operand behind the other, without gaps between rows.
+  /// Runs f chunk by chunk. In a slot, a chunk is stored operand after operand, without gaps between rows.
   void run(operands x, const far_row_cut& cut, kernel f) {
     std::vector<operand> near(x.begin(), x.end());
     std::vector<std::size_t> offsets;

@@ -18,18 +18,18 @@ struct weight_names {
 struct pass {
   bool training = false;
   std::uint64_t epoch = 0;
-  /// What epilogue_of fuses into the layer: Z = max(Z, 0), and a dropout behind.
+  /// What epilogue_of fuses into the layer: Z = max(Z, 0), followed by a dropout.
   bool relu = false;
   dropout_mask drop = {};
-  /// What a layer may fuse that sets `fused`: Z = dropout(elu(Z)), with the mask in `drop`. epilogue_of has
-  /// nothing fused then.
+  /// A layer that sets `fused` may fuse Z = dropout(elu(Z)), with the mask in `drop`; epilogue_of then fuses
+  /// nothing.
   bool elu = false;
   /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
   const global_index* vertices = nullptr;
-  /// Of a step that is recorded, to be done again: what gives numbers that differ from step to step, such as
-  /// those that follow from the epoch. Layers that repeat() use no others.
+  /// In a recorded step, which is replayed: the source of numbers that differ from step to step, such as
+  /// those derived from the epoch. Layers that repeat() use no others.
   memory::step_numbers* numbers = nullptr;
-  /// Whether epilogue_of was called: what was to be fused then is.
+  /// Whether epilogue_of was called, and thus fused what was to be fused.
   mutable bool fused = false;
 
   /// The same pass, with what is fused into it, or nothing.
@@ -37,8 +37,8 @@ struct pass {
     return {training, epoch, relu_behind, drop_behind, false, vertices, numbers};
   }
   pass alone() const { return fusing(false, {}); }
-  /// The epilogue of the last product of a layer, by which Z is computed: a layer that calls it has ReLU and
-  /// dropout behind it fused.
+  /// The epilogue of the layer's last product, whose result is Z. A layer that calls this has the ReLU and
+  /// dropout that follow it fused.
   template <class T, class Device>
   epilogue<T, Device> epilogue_of(const dense<T, replicated, Device>* bias, T beta = 0) const {
     if (elu) return {beta, bias, false, {}};

@@ -223,8 +223,8 @@ class link_decoder {
     require_pairs();
     pairs_->backward(ds, values(), gradients_, dh);
   }
-  /// The gradients of the parameters become those of the last backward, summed over the ranks. Local. To be
-  /// called behind nn::model::backward, which zeroes them.
+  /// Sets the gradients of the parameters to those of the last backward, summed over the ranks. Local. Call
+  /// it after nn::model::backward, which zeroes them.
   void give_gradients() {
     for (std::size_t k = 0; k < parameters_.size(); ++k) copy(gradients_[k], parameters_[k]->gradient());
   }

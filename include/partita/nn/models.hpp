@@ -67,7 +67,7 @@ model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index 
 }
 
 /// ResGCN+: a dense layer; `layers` blocks H + M(dropout(relu(norm(H)))), M a convolution with mean
-/// aggregation and norm a layer normalisation; relu, dropout and a dense layer behind a last normalisation.
+/// aggregation and norm a layer normalisation; a last normalisation, relu, dropout and a dense layer.
 /// `mean`: see mean_normalized. Source: Li, Xiong, Thabet, Ghanem (arXiv:2006.07739), section 3.4.
 template <class T, class Device>
 model<T, Device> resgcn(const sparse<T, dynamic_layout, Device>& mean, global_index in, global_index hidden,

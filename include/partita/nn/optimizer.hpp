@@ -100,7 +100,7 @@ struct adam_step {
   }
 };
 
-/// One step for the elements before a number, another from it on.
+/// One step for the elements before index `second`, another from there on.
 template <class Step>
 struct two_steps {
   Step before, behind;

@@ -59,7 +59,7 @@ struct field_mode {
 
 /// An option.
 struct field {
-  std::string_view name;  ///< on the command line behind --; in saved models with _ for -
+  std::string_view name;  ///< on the command line after --; in saved models with _ for -
   field_group group = field_group::none;
   field_value (*of)(training_options&) = nullptr;
   std::string_view form = {};  ///< of the value in help; of words, all of them, with | between them

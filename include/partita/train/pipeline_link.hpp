@@ -13,8 +13,8 @@
 
 namespace partita::nn {
 
-/// The same rank of every stage, and its messages to the stages before and behind: matrices of the same shape
-/// on both sides, several of which may be under way. Messages between two stages in one direction arrive in
+/// The same rank of every stage, and its messages to the previous and next stage: matrices of the same shape
+/// on both sides, several of which may be in flight. Messages between two stages in one direction arrive in
 /// the order in which they were sent.
 template <class T, class Device>
 class pipeline_link {

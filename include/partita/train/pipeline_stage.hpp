@@ -86,7 +86,7 @@ class pipeline_stage {
     for (const auto& c : chunks_) all += c->predicted();
     return all;
   }
-  /// What it receives from the stages before and behind in an epoch: rows and what skips layers, and their
+  /// What it receives from the previous and next stage in an epoch: rows, skip connections and their
   /// gradients.
   traffic boundary() const {
     traffic all;

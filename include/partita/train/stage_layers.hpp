@@ -60,8 +60,8 @@ class stage_layers {
   using boundary = std::vector<matrix*>;
   using sent = std::vector<const matrix*>;
 
-  /// H and dH, none in the first stage, Z and dZ, and, of what passes over layers, the values from the stages
-  /// before and the gradients from those behind.
+  /// H and dH (none in the first stage), Z and dZ, and for skip connections the values from earlier stages
+  /// and the gradients from later ones.
   struct matrices {
     std::optional<matrix> h, dh, z, dz;
     std::deque<matrix> skips_in, skips_out_gradients;

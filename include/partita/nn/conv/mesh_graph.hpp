@@ -32,8 +32,8 @@ struct mesh_edge {
   }
 };
 
-/// What is behind the inner layer of a dense network: layer_norm(inner W_b + b_b), of rows of vertices or of
-/// edges.
+/// The output layer of a dense network with one inner layer: layer_norm(inner W_b + b_b), on rows of vertices
+/// or of edges.
 template <class Make, class Rows>
 Rows mesh_output(const Make& make, const std::string& of, Rows inner, global_index width) {
   const auto weighted = gemm(inner, make.glorot(of + "Wb", {width, width}));
@@ -103,8 +103,9 @@ autodiff::variable<T, Device> mesh_graph(const Make& make, autodiff::variable<T,
 
 }  // namespace detail
 
-/// Z = relu(x W_a + b_a) W_b + b_b behind `blocks` blocks, of which the first states are layer_norm(relu(H
-/// W_a + b_a) W_b + b_b) and the same of the edge vectors (n x out; H n x in; inner widths `width`).
+/// Z = relu(x W_a + b_a) W_b + b_b, with x the vertex states after `blocks` blocks. The initial states are
+/// layer_norm(relu(H W_a + b_a) W_b + b_b) for vertices, and the same of the edge vectors for edges (Z n x
+/// out, H n x in; inner widths `width`).
 template <class T, class Device>
 recorded_layer<T, Device> mesh_graph_net(const sparse<T, dynamic_layout, Device>& a,
                                          const edge_vectors<T, Device>& vectors, global_index in,
