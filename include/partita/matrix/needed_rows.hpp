@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
-/// factors when its columns are renumbered to them.
+/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and the block's factors
+/// when its columns are renumbered to these rows.
 
 #include <numeric>
 #include <span>
@@ -53,7 +53,7 @@ inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::
   return entries;
 }
 
-/// Factors of tiles in the place of values.
+/// Factors of tiles instead of values.
 template <class T>
 struct tile_factors {
   value_form form;
@@ -121,7 +121,7 @@ class row_slices {
   const std::vector<local_index>& place() const { return place_; }
   /// How many rows are in each slice.
   const std::vector<local_index>& widths() const { return widths_; }
-  /// What there is of each row, slice by slice, from what there is of them tile by tile.
+  /// Reorders one value per row from tile by tile to slice by slice.
   template <class T>
   void sort(std::span<T> of_rows) const {
     const std::vector<T> before(of_rows.begin(), of_rows.end());

@@ -138,7 +138,7 @@ class edges_of_layers {
   std::vector<layer_edges<T, Device>> layers_;
 };
 
-/// The same of gatv2_conv, and of transformer_conv with relu in between.
+/// The same with gatv2_conv, and with transformer_conv and relu in between.
 template <class T, class Device>
 model<T, Device> gatv2(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                        const std::vector<global_index>& widths, int heads, int last_heads,

@@ -52,10 +52,10 @@ Rows mesh_input(const Make& make, const std::string& of, Rows rows, global_index
 
 /// One block: e <- e + mlp(e_uv, x_u, x_v), then x <- x + mlp(x_v, sum over u->v of e_uv), mlp a dense layer,
 /// relu, a dense layer and layer normalisation, all of `width` columns. The first dense layer of edges is a
-/// sum of three products, of which those of x are formed for vertices. Without a state of edges, their first
-/// one is mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as
-/// often as `factors` (entries x 1) say. There a is a block (targets x sources): the states are of its
-/// sources and of edges of which its entries are the first, and then of its targets and its entries.
+/// sum of three products; those of x are computed once per vertex. Without an edge state, the first one is
+/// mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as often as
+/// `factors` (entries x 1) say. There a is a block (targets x sources): the input states are those of its
+/// sources and of edges that begin with its entries; the output states are those of its targets and entries.
 ///
 /// Collective over the mesh. What travels: see algebra::message_scores_plan and algebra::edge_scatter_plan.
 template <class T, class Device, class Make>
@@ -86,8 +86,7 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
 
 namespace detail {
 
-/// mesh_graph_net on a tape, of edge vectors e, if there are any, with all_blocks(make, state) for its
-/// blocks.
+/// mesh_graph_net on a tape, with edge vectors e, if any, and all_blocks(make, state) for its blocks.
 template <class T, class Device, class Make, class Blocks>
 autodiff::variable<T, Device> mesh_graph(const Make& make, autodiff::variable<T, Device> h,
                                          const std::optional<autodiff::edge_variable<T, Device>>& e,
