@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Messages, and scores of edges, with a function of one's own, on variables.
+/// Messages and edge scores with a user-defined function, on variables.
 
 #include "partita/algebra/message_scores.hpp"
 #include "partita/algebra/messages.hpp"
@@ -8,7 +8,7 @@
 
 namespace partita::autodiff {
 
-/// What messages are made of beside the rows of the sources; without targets, the sources are these, too.
+/// Inputs of a message besides the rows of the sources. Without targets, the sources are also the targets.
 template <class T, class Device>
 struct message_inputs {
   std::optional<variable<T, Device>> targets = {};
@@ -25,7 +25,7 @@ class message_node final : public node<T, Device> {
   using typename base::slot;
 
  public:
-  /// Which of `from`, behind the sources, are there.
+  /// Which of the optional inputs follow the sources in `from`.
   struct parts {
     explicit parts(const message_inputs<T, Device>& with)
         : targets(with.targets.has_value()),
@@ -84,8 +84,8 @@ std::vector<variable<T, Device>> all_of(variable<T, Device> sources, const messa
 }  // namespace detail
 
 /// Z(v, j) = the sum, the mean, the maximum or the minimum, over the entries (v, u) of the pattern, of f(X(u,
-/// j), T(v, j), e(v, u, head of j), P(., j)), f a function of generic arithmetic that takes what is there;
-/// see algebra::message_plan. The messages are not stored. Adjoints, of X, T, e and P, follow from f.
+/// j), T(v, j), e(v, u, head of j), P(., j)). f uses generic arithmetic and takes only the inputs given; see
+/// algebra::message_plan. The messages are not stored. The adjoints of X, T, e and P follow from f.
 /// Collective over the mesh. What travels: see there, in each direction.
 template <class T, class Device, class Function>
 variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern,
@@ -98,7 +98,7 @@ variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout
                                       detail::all_of(x, with), false, pattern, typename node::parts(with),
                                       std::move(f), options);
 }
-/// The same of X at both ends, without edges or with an edge variable.
+/// The same with X at both ends, without edges or with an edge variable.
 template <class T, class Device, class Function>
 variable<T, Device> messages(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& pattern,
                              variable<T, Device> x, Function f,

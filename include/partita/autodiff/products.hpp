@@ -19,7 +19,7 @@ transposed_variable<T, Device> transposed(variable<T, Device> x) {
 
 namespace detail {
 
-/// What is computed in the pass of a product, behind it.
+/// A product that applies an epilogue (bias, ReLU, dropout) in the same pass.
 template <class T, class Device>
 class ended_node : public node<T, Device> {
  public:

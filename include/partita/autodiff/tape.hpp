@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A tape over the verbs: what is written forward once runs forward and backward many times.
+/// A tape over the verbs: a forward pass that is written once runs forward and backward many times.
 
 #include "partita/autodiff/product.hpp"
 #include "partita/autodiff/shared_memory.hpp"
@@ -9,14 +9,14 @@
 namespace partita::autodiff {
 
 /// Records verbs on variables, runs them, and derives the gradients of parameters and inputs from that of a
-/// result. Plans and memory are made while verbs are recorded and in the first run; later runs analyse and
-/// allocate nothing. What depends on constants alone is computed in the first forward, and no gradient is
-/// computed that no parameter and no input needs.
+/// result. Plans are made and memory is allocated during recording and the first run; later runs neither
+/// analyse nor allocate. Results of constants alone are computed only in the first forward. Only gradients
+/// that a parameter or an input needs are computed.
 ///
-/// Verbs that follow a product with one reader each (a bias, relu, dropout, a sum) are computed in its pass
-/// and its memory. Collective over the mesh: recording, forward and backward. What travels: what the verbs
-/// send, each in the forms of its own page, and one all-reduce of the gradients of all parameters that have
-/// no gradient of their own (parameter(w)).
+/// Verbs that follow a product and have one reader each (a bias, relu, dropout, a sum) are computed in its
+/// pass and its memory. Collective over the mesh: recording, forward and backward. What travels: what the
+/// verbs send (see each verb), and one all-reduce of the gradients of all parameters that have no gradient of
+/// their own (parameter(w)).
 template <class T, class Device>
 class tape {
  public:
@@ -27,7 +27,7 @@ class tape {
   using matrix = dense<T, dynamic_layout, Device>;
   using slot = detail::slot<T, Device>;
 
-  /// `products`: with which spmm multiplies, plans of its own if none are given.
+  /// `products`: makes the products of spmm; by default spmm makes its own plans.
   explicit tape(const partita::mesh<Device>& m, product_maker<T, Device> products = {})
       : mesh_(m), products_(std::move(products)) {}
   tape(const tape&) = delete;
@@ -35,7 +35,7 @@ class tape {
 
   const partita::mesh<Device>& mesh() const { return mesh_; }
 
-  /// A matrix that keeps its entries and needs no gradient. x must outlive the tape.
+  /// A matrix whose entries do not change and that needs no gradient. x must outlive the tape.
   template <layout L>
   variable constant(const dense<T, L, Device>& x) {
     slot& s = add_slot({mesh_, x.layout(), x.row_blocking(), x.col_blocking()}, false, false);
@@ -44,8 +44,7 @@ class tape {
   }
   template <layout L>
   variable constant(const dense<T, L, Device>&&) = delete;
-  /// A matrix whose entries are read anew in each forward, and whose gradient is computed. x must outlive
-  /// the tape.
+  /// A matrix whose entries are read again in each forward, with its gradient. x must outlive the tape.
   template <layout L>
   variable input(const dense<T, L, Device>& x) {
     slot& s = add_slot({mesh_, x.layout(), x.row_blocking(), x.col_blocking()}, true, true);
@@ -54,17 +53,17 @@ class tape {
   }
   template <layout L>
   variable input(const dense<T, L, Device>&&) = delete;
-  /// A matrix with whole rows that give() names before each forward. `varies`: it is another one in each.
+  /// A matrix with whole rows, set with give() before each forward. `varies`: each forward has another one.
   variable input(const blocking& rows, const blocking& cols, bool varies, bool needs_gradient) {
     return {*this, add_slot({mesh_, vertex_rows, rows, cols}, needs_gradient, varies)};
   }
-  /// As constant and input of an edge matrix with all columns.
+  /// As constant and input, for an edge matrix with all columns.
   edge_variable constant(const edges& e) { return seen(e, false); }
   edge_variable constant(const edges&&) = delete;
   edge_variable input(const edges& e) { return seen(e, true); }
   edge_variable input(const edges&&) = delete;
-  /// A replicated matrix to be learned, the same variable in each call; its gradient is gradient(), summed
-  /// over the ranks. w must outlive the tape.
+  /// A replicated matrix to be learned; every call with w returns the same variable. gradient() is its
+  /// gradient, summed over the ranks. w must outlive the tape.
   variable parameter(weight& w) {
     if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
@@ -72,7 +71,7 @@ class tape {
     own_.push_back(&s);
     return {*this, s};
   }
-  /// One whose gradient, this rank's contribution, goes to `gradient`.
+  /// The same, but this rank's contribution to the gradient is written to `gradient`.
   variable parameter(weight& w, weight& gradient) {
     if (slot* const known = slot_of(w)) return {*this, *known};
     slot& s = add_slot({mesh_, replicated, w.row_blocking(), w.col_blocking()}, true, true);
@@ -80,19 +79,19 @@ class tape {
     s.weight_gradient = &gradient;
     return {*this, s};
   }
-  /// Has the entries of x kept after forward, so that value(x) can be read.
+  /// Keeps the entries of x after forward, so that value(x) can be read.
   variable keep(variable x) {
     unsettle();
     ++x.slot_->uses;
     x.slot_->kept = true;
     return x;
   }
-  /// Has x, which a constant sees, live as long as the tape.
+  /// Keeps x, which a constant views, alive as long as the tape.
   void own(std::shared_ptr<const void> x) { owned_.push_back(std::move(x)); }
   edge_variable keep(edge_variable e) { return edge_variable(keep(e.recorded())); }
 
-  /// x is h in the next forward. Where x was recorded as one that does not vary, what depends on it is
-  /// computed again unless h is constant and was before.
+  /// Sets x to h for the next forward. If x was recorded as not varying, its dependents are computed again,
+  /// unless h is constant and was so before.
   void give(variable x, const algebra::operand<T, Device>& h) {
     slot& s = *x.slot_;
     const bool same = s.given && s.given->constant() && h.constant() && settled_;
@@ -109,8 +108,8 @@ class tape {
     s.value->see((*s.written_out)(h));
   }
 
-  /// Has x computed in z, which has its rows and columns, if no verb reads it there later; else false. The
-  /// caller may then overwrite z.
+  /// Computes x in z, which has the same rows and columns, if no verb reads it there later (the caller may
+  /// then overwrite z); otherwise returns false.
   bool compute_in(variable x, dense<T, vertex_rows, Device>& z) {
     settle();
     slot& to = *x.slot_;
@@ -119,13 +118,13 @@ class tape {
     to.value->see(z);
     return true;
   }
-  /// Has the ReLU and the dropout of `behind`, as they are in each forward, applied to x in the pass that
-  /// computes it, if compute_in may have it in a matrix of the caller's and that pass can; else false.
-  /// `behind` must outlive the tape.
+  /// Fuses the ReLU and the dropout of `behind`, as they are in each forward, into the pass that computes x.
+  /// Returns false if compute_in would refuse x, or if that pass cannot apply them. `behind` must outlive the
+  /// tape.
   bool end_with(variable x, const epilogue<T, Device>& behind) {
     return x.slot_->producer->performer().end_with(behind);
   }
-  /// Frees the memory of what the next forward computes again, and of gradients.
+  /// Frees the gradients, and all results that the next forward computes again.
   void release() {
     for (const auto& s : slots_) {
       if (s->producer != nullptr && s->varies) s->value->release();
@@ -133,7 +132,7 @@ class tape {
       s->spare.release();
     }
   }
-  /// backward(z, dz), with the gradient of the input x in dx.
+  /// backward(z, dz), writing the gradient of the input x to dx.
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz, variable x, dense<T, vertex_rows, Device>& dx) {
     x.slot_->gradient->see(dx);
@@ -141,7 +140,7 @@ class tape {
     x.slot_->gradient->see_own();
   }
 
-  /// Computes what varies, and in the first call the rest.
+  /// Computes all variables that vary; the first call also computes the others.
   void forward(const step& now = {}) {
     settle();
     for (const auto& s : slots_) {
@@ -154,7 +153,7 @@ class tape {
       if (n->to().varies || !fixed_computed_) n->forward();
     fixed_computed_ = true;
   }
-  /// The gradients of a loss of the last forward, or of a sum of losses.
+  /// Computes the gradients of a loss of the last forward, or of a sum of losses.
   void backward(const scalar<T, Device>& loss) {
     begin_backward();
     for (const auto& [factor, of] : loss.terms()) {
@@ -163,7 +162,7 @@ class tape {
     }
     run_backward();
   }
-  /// The gradients of a result of the last forward whose gradient is dz.
+  /// Computes the gradients from dz, the gradient of a result z of the last forward.
   template <layout L>
   void backward(variable z, const dense<T, L, Device>& dz) {
     slot& to = *z.slot_;
@@ -177,10 +176,10 @@ class tape {
     if (as_it_is) to.gradient->see_own();
   }
 
-  /// What a variable was in the last forward. Throws error for one that is computed and was not kept.
+  /// The value of a variable in the last forward. Throws error for a result that was not kept.
   const matrix& value(variable x) const { return kept(x).value->any(); }
   const edges& value(edge_variable e) const { return kept(e.recorded()).value->edges(); }
-  /// The same, of one with whole rows.
+  /// The same, for a variable with whole rows.
   const dense<T, vertex_rows, Device>& rows(variable x) const {
     if (x.layout() != vertex_rows)
       base::throw_error<shape_error>({"a variable of ", x.shape(), " with (", to_string(x.layout()),
@@ -208,8 +207,8 @@ class tape {
     return v;
   }
 
-  /// For verbs: the matrix behind a variable, a product, and a node of class Node that makes a matrix at a
-  /// place from others, constructed with their slots, its own, and more.
+  /// For verbs: the slot of a variable; a product; and a node of class Node, constructed with the slots of
+  /// its inputs, its own slot and further arguments.
   static slot& slot_of(variable x) { return *x.slot_; }
   std::shared_ptr<product<T, Device>> make_product(const sparse<T, dynamic_layout, Device>& a, layout l,
                                                    const blocking& columns, bool backward) {
@@ -264,7 +263,7 @@ class tape {
     slots_.push_back(std::make_unique<slot>(slot{at, needs_gradient, varies}));
     return *slots_.back();
   }
-  /// Of edges, only the columns are somewhere.
+  /// An edge matrix: only its columns have a place on the mesh.
   detail::place<Device> place_of(const sparse<T, dynamic_layout, Device>& pattern,
                                  local_index columns) const {
     return {mesh_, pattern.layout(), pattern.row_blocking(),
@@ -292,8 +291,7 @@ class tape {
   static bool is_place_of(const auto& x, const slot& s) {
     return x.layout() == s.at.layout && x.row_blocking() == s.at.rows && x.col_blocking() == s.at.cols;
   }
-  /// Whether a node that computes in the memory of a slot, or in which it is computed, is one with
-  /// `property`.
+  /// Whether any node that computes in the memory of `to` has `property`.
   bool any_in_memory_of(const slot& to, auto property) const {
     return std::ranges::any_of(slots_, [&](const auto& s) {
       return &s->computed_in() == &to && s->producer != nullptr && property(*s->producer);
@@ -311,7 +309,7 @@ class tape {
     return h.visit(
         [](const auto& x) { return std::is_same_v<decltype(x), const dense<T, vertex_rows, Device>&>; });
   }
-  /// Whether all that reads s reads it as h, and hands slices on to what does.
+  /// Whether every reader of s reads it in the form of h, and so do those to which it hands slices on.
   bool is_read_as_given(const slot& s, const algebra::operand<T, Device>& h) const {
     return !s.kept && std::ranges::all_of(nodes_, [&](const auto& n) {
       const auto reads = std::ranges::count(n->from(), &s);

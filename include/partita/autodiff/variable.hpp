@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a tape records: the matrices between verbs, and the verbs that make one of others.
+/// What a tape records: matrices, and the verbs that compute one from others.
 
 #include <deque>
 #include <functional>
@@ -16,11 +16,11 @@ namespace partita::autodiff {
 template <class T, class Device>
 class tape;
 
-/// What differs between two runs of a tape: whether dropout drops, and what seeds its choices.
+/// What differs between two runs of a tape: whether dropout is applied, and its seed.
 struct step {
   bool training = true;
   std::uint64_t epoch = 0;
-  /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
+  /// If the rows of matrices are a selection of vertices: the vertex of each row, in device memory.
   const global_index* vertices = nullptr;
 };
 
@@ -36,11 +36,11 @@ struct place {
   matrix_shape shape() const { return {rows.size(), cols.size()}; }
 };
 
-/// A matrix under each type by which verbs ask for it, all of them views of one block; or an edge matrix.
+/// A matrix under each type that verbs ask for, all of them views of one block; or an edge matrix.
 template <class T, class Device>
 class matrix_views {
  public:
-  /// Views x from now on, which must outlive them; of a const x, views that may only be read.
+  /// Views x from now on; x must outlive the views. Views of a const x may only be read.
   template <layout L>
   void see(dense<T, L, Device>& x) {
     view(x, x.values());
@@ -58,12 +58,12 @@ class matrix_views {
     owned_edges_.emplace(pattern, columns);
     see(*owned_edges_);
   }
-  /// Views what was allocated again, or nothing.
+  /// Views the matrix that was allocated, or nothing.
   void see_own() {
     any_.reset();
     if (owned_) see(*owned_);
   }
-  /// Frees what was allocated.
+  /// Frees the matrix that was allocated.
   void release() {
     owned_.reset();
     any_.reset();
@@ -76,7 +76,7 @@ class matrix_views {
   dense<T, vertex_rows, Device>& rows() { return *rows_; }
   dense<T, replicated, Device>& whole() { return *whole_; }
   const edge_matrix<T, Device>& edges() const { return *edges_; }
-  /// That of the tape, to write to.
+  /// The edge matrix that was allocated here, to write to.
   edge_matrix<T, Device>& own_edges() { return *owned_edges_; }
 
  private:
@@ -101,8 +101,7 @@ class matrix_views {
   std::optional<edge_matrix<T, Device>> owned_edges_;
 };
 
-/// The matrix of views with which verbs of both kinds compute: in any layout, or with whole rows; or an edge
-/// matrix.
+/// The matrix of views for both kinds of verbs: in any layout, or with whole rows; or an edge matrix.
 struct whole_matrix {
   template <class T, class Device>
   using matrix = dense<T, dynamic_layout, Device>;
@@ -135,8 +134,8 @@ struct slot {
   node<T, Device>* producer = nullptr;
   int uses = 0;  ///< nodes that read it, and whoever keeps it
   bool kept = false;
-  bool sliced = false;       ///< is slices of columns now, which have their gradient themselves
-  slot* in_place = nullptr;  ///< what is computed in its memory, and has its gradient's
+  bool sliced = false;       ///< is slices of columns now, each with its own gradient
+  slot* in_place = nullptr;  ///< the slot that is computed in its memory, and shares its gradient
   std::shared_ptr<matrix_views<T, Device>> value = std::make_shared<matrix_views<T, Device>>();
   std::shared_ptr<matrix_views<T, Device>> gradient = std::make_shared<matrix_views<T, Device>>();
   bool written = false;  ///< whether the gradient has been, in this backward
@@ -152,14 +151,14 @@ struct slot {
     else
       views.allocate(at);
   }
-  /// Calls f with the form in which element-wise verbs see the matrix.
+  /// Calls f with the form of the matrix for element-wise verbs.
   template <class F>
   void with_form(F f) const {
     pattern ? f(whole_edges()) : f(whole_matrix());
   }
-  /// The matrix in whose memory it is computed.
+  /// The slot in whose memory this one is computed.
   const slot& computed_in() const { return in_place == nullptr ? *this : in_place->computed_in(); }
-  /// Whether a block of its memory suits another one.
+  /// Whether `other` can use its memory.
   bool can_share(const slot& other) const {
     const bool same_pattern =
         pattern && other.pattern ? pattern->local() == other.pattern->local() : !pattern && !other.pattern;
@@ -174,7 +173,7 @@ struct slot {
   /// The same as a dense matrix.
   dense<T, vertex_rows, Device>& rows() { return value->rows(); }
 
-  /// Has write(views) overwrite the gradient, or add to it what it writes where others have written.
+  /// Sets the gradient with write(views), or adds to it what write(views) writes if it is already written.
   template <class Write>
   void give(Write write) {
     if (!needs_gradient) return;
@@ -200,7 +199,7 @@ struct slot {
     });
     written = true;
   }
-  /// The gradient, for what adds to it: 0 where nobody has written.
+  /// The gradient, to be added to; 0 if not yet written.
   matrix_views<T, Device>& sum() {
     if (!written) with_form([&](auto form) { fill(form.write(*gradient), T(0)); });
     written = true;
@@ -220,39 +219,39 @@ class node {
   node& operator=(const node&) = delete;
   virtual ~node() = default;
 
-  /// Is called before the forward of any node.
+  /// Called before the forward of any node.
   virtual void begin(const step&) {}
   virtual void forward() = 0;
-  /// Gives gradients to what it was made from, from the gradient of what it makes.
+  /// Computes the gradients of its inputs from the gradient of its result.
   virtual void backward() = 0;
-  /// What this rank receives in each.
+  /// What this rank receives in forward, and in backward.
   virtual traffic predicted_forward() const { return {}; }
   virtual traffic predicted_backward() const { return {}; }
 
-  /// Whether what follows in the same pass was taken over: a bias, max(z, 0), a dropout whose mask is that
-  /// of `drop`, or the sum with what is in its memory before.
+  /// Whether the next verb was fused into this pass: a bias, max(z, 0), a dropout with the mask of `drop`, or
+  /// the sum with the previous contents of its memory.
   virtual bool take_bias(slot&) { return false; }
   virtual bool take_relu() { return false; }
   virtual bool take_dropout(std::function<dropout_mask()>) { return false; }
   virtual bool take_sum() { return false; }
-  /// Whether its pass ends with the ReLU and the dropout of `behind` as they are in each forward.
+  /// Whether its pass now ends with the ReLU and the dropout of `behind`, as they are in each forward.
   virtual bool end_with(const epilogue<T, Device>& /*behind*/) { return false; }
-  /// Whether it makes a matrix; a loss makes a number.
+  /// Whether the result is a matrix; that of a loss is a number.
   virtual bool computes() const { return true; }
-  /// Whether it needs what it has made for its own backward.
+  /// Whether its backward needs its result.
   virtual bool keeps_output() const { return true; }
-  /// Whether that may be a dropout of it.
+  /// Whether dropout may be applied to its result in place.
   virtual bool allows_dropout() const { return !keeps_output(); }
-  /// Whether it reads the first of what it is made from in the form in which that was given, h; and then
-  /// makes slices of slices.
+  /// Whether it reads its first input in the form h in which it was given; and whether it then makes slices
+  /// from slices.
   virtual bool reads_as_given(const algebra::operand<T, Device>& /*h*/) const { return false; }
   virtual bool hands_on_slices() const { return false; }
-  /// Whether its backward reads what it was made from.
+  /// Whether its backward reads its inputs.
   virtual bool reads_again() const { return true; }
-  /// Whether its backward overwrites the gradient of what it makes.
+  /// Whether its backward overwrites the gradient of its result.
   virtual bool overwrites_gradient() const { return false; }
-  /// Is called once, when all nodes are known and before memory is allocated: whether it works in the memory
-  /// of what it reads, and what is fused.
+  /// Called once, when all nodes are known and before memory is allocated: decides whether it works in the
+  /// memory of its input, and what is fused.
   virtual void settle() {}
 
   /// The node in whose pass it is computed.
@@ -265,12 +264,12 @@ class node {
 
  protected:
   slot& in(std::size_t k = 0) const { return *from_[k]; }
-  /// Whether nobody else reads x, which this node reads, so that it may be overwritten.
+  /// Whether this node is the only reader of x, and thus may overwrite it.
   bool alone_reads(const slot& x, bool drops = false) const {
     return x.uses == 1 && x.producer != nullptr && x.varies == to_.varies &&
            (drops ? x.producer->allows_dropout() : !x.producer->keeps_output());
   }
-  /// The last node that computed what is in the memory of what this node reads.
+  /// The node in whose pass input k is computed.
   node* maker(std::size_t k = 0) const {
     node* const p = in(k).producer;
     return p == nullptr ? p : &p->performer();
@@ -285,7 +284,7 @@ class node {
   node* fused_into_ = nullptr;
 };
 
-/// A loss on a tape: a number of which the verb that computes it gives the gradient in the same pass.
+/// A loss on a tape: a number whose verb also computes its gradient, in the same pass.
 template <class T, class Device>
 class loss_node : public node<T, Device> {
  public:
@@ -293,7 +292,7 @@ class loss_node : public node<T, Device> {
 
   bool computes() const final { return false; }
   double value() const { return value_; }
-  /// The factor of this loss in what backward begins at.
+  /// The factor of this loss in the sum that backward starts from.
   double weight() const { return weight_; }
   void weigh(double weight) { weight_ = weight; }
 
@@ -303,7 +302,7 @@ class loss_node : public node<T, Device> {
 
 }  // namespace detail
 
-/// A matrix on a tape: a handle, valid as long as the tape. Verbs on variables record, and compute nothing.
+/// A matrix on a tape: a handle, valid as long as the tape. Verbs on variables only record; none computes.
 template <class T, class Device>
 class variable {
  public:
@@ -323,7 +322,7 @@ class variable {
   detail::slot<T, Device>* slot_;
 };
 
-/// An edge matrix on a tape (entries x columns, in the order of the pattern's tiles): a handle, as a
+/// An edge matrix on a tape (entries x columns, in the order of the pattern's tiles): a handle, like a
 /// variable.
 template <class T, class Device>
 class edge_variable {
@@ -337,7 +336,7 @@ class edge_variable {
   bool needs_gradient() const { return of_.needs_gradient(); }
   autodiff::tape<T, Device>& on() const { return of_.on(); }
 
-  /// For verbs: what the tape knows it as.
+  /// For verbs: its variable on the tape.
   variable<T, Device> recorded() const { return of_; }
 
  private:

@@ -62,7 +62,7 @@ struct place_keys {
   constexpr std::uint64_t key(std::int64_t tile, std::int64_t row, std::uint64_t col) const {
     return static_cast<std::uint64_t>(tile * rows + row) << col_bits | col;
   }
-  /// Of keys in so many tiles, and of the one behind them.
+  /// Bits of the keys in `tiles` tiles, and of the key one past the last.
   constexpr int bits(std::int64_t tiles) const {
     return col_bits + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tiles * rows)));
   }

@@ -24,7 +24,7 @@ struct head_slice {
 /// dropout, alpha before it, and leaky' the slope at their scores.
 template <class T>
 struct attention_sums {
-  matrix_view<T> y;      ///< sum of w x, as the product (rows x f, perhaps with columns behind)
+  matrix_view<T> y;      ///< sum of w x, as the product (rows x f, possibly padded)
   matrix_view<T> bent;   ///< sum of w leaky' x (likewise)
   matrix_view<T> terms;  ///< sum of alpha leaky' (rows x heads)
 };

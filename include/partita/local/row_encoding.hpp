@@ -11,8 +11,8 @@
 
 namespace partita::local {
 
-/// How rows travel: as they are; each number as the nearest bfloat16; or in 8 or 4 bits, as one of 2^bits
-/// numbers that are equally far from each other, from the least to the largest of its row.
+/// How rows are sent: as they are; with each number as the nearest bfloat16; or in 8 or 4 bits, as one of
+/// 2^bits equidistant numbers from the least to the largest of the row.
 enum class row_encoding : std::uint8_t { exact, bf16, int8, int4 };
 
 /// "bf16".
@@ -23,7 +23,7 @@ constexpr const char* name_of(row_encoding e) {
 constexpr int bits_of(row_encoding e) {
   return e == row_encoding::bf16 ? 16 : e == row_encoding::int8 ? 8 : 4;
 }
-/// What is sent of a row of n numbers: n elements, or so many bytes.
+/// What is sent for a row of n numbers: n elements, or this many bytes.
 constexpr global_index sent_of_row(row_encoding e, global_index n) {
   if (e == row_encoding::exact) return n;
   return (n * bits_of(e) + 7) / 8 + (e == row_encoding::bf16 ? 0 : 4);
@@ -56,8 +56,8 @@ constexpr float get(const std::uint8_t* from) {
 
 }  // namespace detail
 
-/// The code of row i of `from` (rows of `width` numbers behind each other), in to[i b ..], of b = sent_of_row
-/// bytes:
+/// Encodes row i of `from` (contiguous rows of `width` numbers) into the b = sent_of_row bytes from to[i b]
+/// on:
 ///
 ///     bf16          x_0, x_1, ...
 ///     int8, int4    l, s, q_0, q_1, ...   q_j = floor((x_j - l) / s + u_j), of two 4-bit numbers the first

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
-/// factors when its columns are renumbered to them.
+/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and the block's factors
+/// when its columns are renumbered to these rows.
 
 #include <numeric>
 #include <span>
@@ -53,7 +53,7 @@ inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::
   return entries;
 }
 
-/// Factors of tiles in the place of values.
+/// Factors of tiles instead of values.
 template <class T>
 struct tile_factors {
   value_form form;
@@ -97,9 +97,9 @@ std::vector<T> factors_of_needed(const tile_shape& block, const std::vector<T>& 
   return kept;
 }
 
-/// The needed rows of other tiles divided into slices, in the order of these tiles behind `own`, going round:
-/// of p tiles, row i of the n needed of tile own + d is in slice floor(s ((d - 1) n + i) / ((p - 1) n)). So a
-/// rank along row receives from few others for each slice, and others from it as much.
+/// Divides the needed rows of other tiles into s slices, in cyclic order of the tiles after `own`: of p
+/// tiles, row i of the n needed rows of tile own + d is in slice floor(s ((d - 1) n + i) / ((p - 1) n)). For
+/// each slice, a rank along row thus receives from few others, and sends to as few.
 class row_slices {
  public:
   /// `needed`: the number of each tile, none of `own`.
@@ -121,7 +121,7 @@ class row_slices {
   const std::vector<local_index>& place() const { return place_; }
   /// How many rows are in each slice.
   const std::vector<local_index>& widths() const { return widths_; }
-  /// What there is of each row, slice by slice, from what there is of them tile by tile.
+  /// Reorders one value per row from tile by tile to slice by slice.
   template <class T>
   void sort(std::span<T> of_rows) const {
     const std::vector<T> before(of_rows.begin(), of_rows.end());
@@ -170,8 +170,8 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   return merged;
 }
 
-/// All merged tiles, with columns and entry order. The first entry of a tile is at a multiple of `aligned`,
-/// behind places that no tile has and `nonzeros` does not count.
+/// All merged tiles, with columns and entry order. The first entry of a tile is at a multiple of `aligned`;
+/// the padding before it belongs to no tile and is not counted in `nonzeros`.
 inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
                           const needed_rows& needed, const row_slices& slices, std::size_t most,
                           std::size_t aligned = 1) {

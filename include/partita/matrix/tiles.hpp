@@ -46,7 +46,7 @@ struct csr_tiles : tile_shape {
     if (viewed.offsets.empty()) return structure_at(structure.data());
     return {viewed.offsets.data(), static_cast<std::size_t>(rows), viewed.columns.data()};
   }
-  /// The values of the entries; or the factors, where these are stored, see value_form.
+  /// The values of the entries, or their factors if these are stored; see value_form.
   std::span<const T> stored_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
   /// The same in host memory. Synchronises with the device.
   std::vector<T> stored_in_host(const device_queue<Device>& q) const {
@@ -146,7 +146,7 @@ class tile_finder {
   std::vector<std::size_t> by_begin_;
 };
 
-/// Whether each place has one entry, or more that sum to it, of 1.
+/// Whether every sum is 1.
 template <class T>
 bool are_ones(const std::vector<sorted_entries<T>>& tiles) {
   for (const sorted_entries<T>& tile : tiles)

@@ -25,8 +25,8 @@
 
 namespace partita::local {
 
-/// What of A and its operands passes through a slot of the window. The bytes of an operand are those of an
-/// entry, of a row or of a column, and 0 if it does not pass.
+/// Which parts of A and its operands pass through a slot of the window. The bytes of an operand are those of
+/// an entry, a row or a column, and 0 if it does not pass.
 struct pass_layout {
   static constexpr std::size_t most = 12;  ///< operands
   using bytes = std::array<std::size_t, most>;
@@ -45,13 +45,13 @@ struct pass_layout {
   friend auto operator<=>(const pass_layout&, const pass_layout&) = default;
 };
 
-/// How the rows of far operands pass in passes by rows: in `chunks` chunks of at most `most` rows. None of
-/// both where the window does not hold a row of each operand twice.
+/// How a pass by rows divides the rows of far operands: into `chunks` chunks of at most `most` rows. Both are
+/// 0 if the window cannot hold two rows of each operand.
 struct far_row_cut {
   std::size_t most = 0, chunks = 0;
 
-  /// For so many rows of `row_bytes` bytes in all far operands together, through slots of `slot` bytes of
-  /// which `best` are used where they hold a row.
+  /// For `rows` rows of `row_bytes` bytes in all far operands together, through slots of `slot` bytes; only
+  /// `best` bytes of a slot are used if these hold a row.
   constexpr far_row_cut(std::size_t rows, std::size_t row_bytes, std::size_t operands, std::size_t slot,
                         std::size_t best) {
     const std::size_t lost = operands * far_options::alignment;
@@ -69,7 +69,7 @@ struct far_chunk {
   local_index needed = 0;                    ///< |N_j|
   local_index loaded = 0;                    ///< of them: those that are read; all where no table is shared
   bool splits_first_row = false,
-       splits_last_row = false;  ///< whether the chunk before has, and the next one, the same row
+       splits_last_row = false;  ///< whether the previous and the next chunk have the same row
   std::size_t indices = 0;       ///< where its indices begin
 };
 
@@ -103,7 +103,7 @@ struct index_layout {
   }
 };
 
-/// The bytes of a slot for so many rows.
+/// The bytes of a slot for this many rows.
 constexpr std::size_t part_bytes(std::size_t count, std::size_t bytes) {
   return (count * bytes + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
 }
@@ -131,7 +131,8 @@ constexpr std::size_t kept_bytes(const pass_layout& s, std::size_t first = 0) {
   for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
   return kept;
 }
-/// Where the rows of operand i begin in a shared table; behind those of all are the numbers of their columns.
+/// Where the rows of operand i begin in a shared table; after the rows of all operands come the column
+/// numbers.
 constexpr std::size_t table_begin(const pass_layout& s, std::size_t i = pass_layout::most) {
   std::size_t begin = 0;
   for (std::size_t j = 0; j < i && s.places > 0; ++j)
@@ -143,7 +144,7 @@ constexpr std::size_t table_bytes(const pass_layout& s) {
   return table_begin(s) +
          part_bytes(static_cast<std::size_t>(s.places), s.global_columns ? sizeof(local_index) : 0);
 }
-/// Bytes of each of the two slots behind it.
+/// Bytes of each of the two slots after the table.
 constexpr std::size_t slot_bytes(const pass_layout& s) {
   const std::size_t table = table_bytes(s);
   return 2 * s.slot < table ? 0 : (2 * s.slot - table) / 2 / far_options::alignment * far_options::alignment;
@@ -213,7 +214,7 @@ class far_cut {
     local_index& last = seen_[static_cast<std::size_t>(columns_[e])];
     if (std::exchange(last, number_) != number_) c.loaded = ++c.needed;
   }
-  /// Whether the row fits into the chunk beside what it has; if not, the chunk is to be closed or opened.
+  /// Whether the row still fits into the chunk; if not, the chunk must be closed or opened.
   bool add_row(local_index i) {
     const auto row = static_cast<std::size_t>(i);
     far_chunk more = now_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What operations on far operands will move, by their closed forms, before they run.
+/// The traffic of operations on far operands, by their closed forms, before they run.
 
 #include <algorithm>
 #include <chrono>
@@ -23,12 +23,12 @@ namespace memory {
 struct far_rates {
   double far = 0, near = 0;
 
-  /// The seconds that operations of chunks of equal size take, which move one chunk while they compute with
-  /// another, except for the first and the last of an operation:
+  /// Seconds of operations with chunks of equal size. Each operation moves one chunk while it computes with
+  /// another, except for its first and last chunk:
   ///
   ///     max(F, N) + min(F, N) operations / chunks,  F = (read + written) / far,  N = near / near
   ///
-  /// 0 where a rate is not known.
+  /// 0 if a rate is not known.
   double seconds(const far_traffic& t) const {
     if (far <= 0 || near <= 0) return 0;
     const double of_far = static_cast<double>(t.read + t.written) / far;
@@ -43,7 +43,7 @@ struct far_rates {
 
 namespace memory::detail {
 
-/// With three digits behind the point.
+/// value / 1000 with three decimal places.
 inline std::string thousandths(std::uint64_t value) {
   const std::string digits = std::to_string(1000 + value % 1000);
   return std::to_string(value / 1000) + "." + digits.substr(1);
@@ -52,8 +52,8 @@ inline std::string in_megabytes(std::uint64_t bytes) { return thousandths((bytes
 
 }  // namespace memory::detail
 
-/// "1.250 MB read and 0.500 MB written in 7 chunks, 3.000 MB near", and of products that gather far rows
-/// ", which read each row 2.063 times": sum over j of |N_j|, for each row.
+/// "1.250 MB read and 0.500 MB written in 7 chunks, 3.000 MB near", and for products that gather far rows
+/// ", which read each row 2.063 times": the sum over j of |N_j|, divided by the number of rows.
 inline std::string to_string(const memory::far_traffic& t) {
   using memory::detail::in_megabytes;
   std::string text = in_megabytes(t.read) + " read and " + in_megabytes(t.written) + " written";
@@ -66,15 +66,15 @@ inline std::string to_string(const memory::far_traffic& t) {
   return text;
 }
 
-/// A list of operations and what they move. Operations on a queue whose channel has a forecast add what their
-/// closed forms say to it, and neither move rows nor compute with those that are far; see far_rehearsal.
+/// A list of operations and their traffic. Operations on a queue whose channel has a forecast add the traffic
+/// of their closed forms to it, and neither move far rows nor compute with them; see far_rehearsal.
 class far_forecast {
  public:
-  /// Operations that are described by the same words.
+  /// Operations with the same description.
   struct entry {
     std::string what;
     std::uint64_t times = 0;
-    memory::far_traffic all = {};  ///< what they move together
+    memory::far_traffic all = {};  ///< their total traffic
   };
 
   void add(std::string_view what, const memory::far_traffic& t) {
@@ -91,8 +91,7 @@ class far_forecast {
     for (const entry& e : entries_) t += e.all;
     return t;
   }
-  /// A line for all operations, with the seconds that they take if the rates are known, then one for each
-  /// entry.
+  /// One line for all operations, with their seconds if the rates are known, then one line for each entry.
   std::string explain(const memory::far_rates& rates = {}) const {
     const memory::far_traffic all = total();
     std::string text = to_string(all);
@@ -111,9 +110,8 @@ class far_forecast {
 
 namespace memory {
 
-/// While it lives, operations on far operands of a queue with this channel add to the forecast in place of
-/// running. Those on near operands run, with what happens to be in near memory. What operations would have
-/// written to far memory is not there afterwards.
+/// While it lives, operations on far operands of a queue with this channel add to the forecast instead of
+/// running. Operations on near operands run, on whatever is in near memory. Nothing is written to far memory.
 template <class Channel>
 class far_rehearsal {
  public:
@@ -125,7 +123,7 @@ class far_rehearsal {
   Channel& channel_;
 };
 
-/// What run() would move between near and far memory; nothing, and no run, without far memory.
+/// The traffic of run() between near and far memory. Without far memory it is empty and run is not called.
 template <class Device, class Run>
 far_forecast rehearsed(const device_queue<Device>& q, Run run) {
   far_forecast found;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Kernels with far operands, chunk by chunk: chunks pass through the near window of the queue, the next one
-/// and the results of the one before while the present one is computed with. What use_far installs.
+/// Kernels with far operands, chunk by chunk. Chunks pass through the near window of the queue: the next one
+/// is read, and the results of the previous one are written, during the computation with the current one.
+/// use_far installs these.
 
 #include <cstddef>
 #include <map>
@@ -28,8 +29,8 @@ class far_passes final : public out_of_core<Device> {
   explicit far_passes(std::shared_ptr<memory::far_channel<Device>> channel)
       : channel_(std::move(channel)), c_(*channel_) {}
 
-  /// Throws what the kernel throws, and budget_error if the window of the queue does not hold a row of each
-  /// operand twice.
+  /// Throws what the kernel throws, and budget_error if the window of the queue cannot hold two rows of each
+  /// operand.
   void by_rows(const queue&, const char*, operands x, kernel f) override {
     std::size_t of_row = 0, far = 0, near_bytes = 0;
     memory::far_traffic moved{.operations = 1};
@@ -52,8 +53,7 @@ class far_passes final : public out_of_core<Device> {
     run(x, cut, f);
   }
 
-  /// Throws what the kernel throws, and budget_error if the window does not hold one entry with its rows
-  /// twice.
+  /// Throws what the kernel throws, and budget_error if the window cannot hold two entries with their rows.
   void by_entries(const queue& q, plans& known, const entry_pass<Device>& p, operands x, kernel f) override {
     const pass_layout size = detail::pass_size(c_, p, x);
     if (size.slot == 0) return f({.operands = x.data(), .entries = p.a});
@@ -128,7 +128,7 @@ class far_passes final : public out_of_core<Device> {
                            2 * c_.slot_bytes(), " bytes does not hold twice: it must have ", least}),
         least);
   }
-  /// In chunks, which lie in a slot one operand behind the other, without gaps between rows.
+  /// Runs f chunk by chunk. In a slot, a chunk is stored operand after operand, without gaps between rows.
   void run(operands x, const far_row_cut& cut, kernel f) {
     std::vector<operand> near(x.begin(), x.end());
     std::vector<std::size_t> offsets;

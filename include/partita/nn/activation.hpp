@@ -161,10 +161,10 @@ class in_place_layer {
   virtual ~in_place_layer() = default;
 
   virtual void forward(matrix& h, const pass& p) = 0;
-  /// dh from d loss / d output to d loss / d input; h is the output of the last forward. Throws error for an
-  /// h that is not as the layer reads it.
+  /// Turns dh from d loss / d output into d loss / d input; h is the output of the last forward. Throws error
+  /// for an h in a form that the layer does not read.
   virtual void backward(const algebra::operand<T, Device>& h, matrix& dh) = 0;
-  /// The pass of a preceding layer that can have this one fused, where it is a dropout, maybe of max(h, 0) or
+  /// The pass of a preceding layer with this one fused into it, if this is a dropout of h, max(h, 0) or
   /// elu(h).
   virtual std::optional<pass> fused_into(const pass& p) const = 0;
   /// Records the pass for backward; forward was fused into the preceding layer.

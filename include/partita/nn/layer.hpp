@@ -18,27 +18,27 @@ struct weight_names {
 struct pass {
   bool training = false;
   std::uint64_t epoch = 0;
-  /// What epilogue_of fuses into the layer: Z = max(Z, 0), and a dropout behind.
+  /// What epilogue_of fuses into the layer: Z = max(Z, 0), followed by a dropout.
   bool relu = false;
   dropout_mask drop = {};
-  /// What a layer may fuse that sets `fused`: Z = dropout(elu(Z)), with the mask in `drop`. epilogue_of has
-  /// nothing fused then.
+  /// A layer that sets `fused` may fuse Z = dropout(elu(Z)), with the mask in `drop`; epilogue_of then fuses
+  /// nothing.
   bool elu = false;
-  /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
+  /// If the rows of matrices are a selection of vertices: the vertex of each row, in device memory.
   const global_index* vertices = nullptr;
-  /// Of a step that is recorded, to be done again: what gives numbers that differ from step to step, such as
-  /// those that follow from the epoch. Layers that repeat() use no others.
+  /// In a recorded step, which is replayed: the source of numbers that differ from step to step, such as
+  /// those derived from the epoch. Layers that repeat() use no others.
   memory::step_numbers* numbers = nullptr;
-  /// Whether epilogue_of was called: what was to be fused then is.
+  /// Whether epilogue_of was called, and thus fused what was to be fused.
   mutable bool fused = false;
 
-  /// The same pass, with what is fused into it, or nothing.
+  /// The same pass, with a ReLU and dropout fused into it, or nothing.
   pass fusing(bool relu_behind, const dropout_mask& drop_behind) const {
     return {training, epoch, relu_behind, drop_behind, false, vertices, numbers};
   }
   pass alone() const { return fusing(false, {}); }
-  /// The epilogue of the last product of a layer, by which Z is computed: a layer that calls it has ReLU and
-  /// dropout behind it fused.
+  /// The epilogue of the layer's last product, whose result is Z. A layer that calls this has the ReLU and
+  /// dropout that follow it fused.
   template <class T, class Device>
   epilogue<T, Device> epilogue_of(const dense<T, replicated, Device>* bias, T beta = 0) const {
     if (elu) return {beta, bias, false, {}};
@@ -81,17 +81,16 @@ class layer {
   virtual bool repeats() const { return false; }
   /// Columns of Z.
   virtual global_index width() const = 0;
-  /// Frees what only backward reads, where forward will be called before backward is.
+  /// Frees what only backward reads; forward will be called again before backward.
   virtual void forget() {}
-  /// What the layer's last parameters were applied to in the last forward, where that is not H itself; null
-  /// where it is H. (n x w)
+  /// The input of the layer's last parameters in the last forward (n x w), or null if that is H itself.
   virtual const matrix* hidden() const { return nullptr; }
 
-  /// The rows of Z, for an H with these.
+  /// The rows of Z, for an H with the given rows.
   blocking output_rows(const blocking& h) const { return here_ ? here_->plans()->rows().value_or(h) : h; }
   /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
   traffic predicted() const { return here_ ? here_->plans()->predicted(true) : traffic{}; }
-  /// What it receives in one forward pass of them.
+  /// What this rank receives in one forward pass of a steady epoch.
   traffic predicted_forward() const { return here_ ? here_->plans()->predicted(false) : traffic{}; }
 
  protected:
@@ -101,14 +100,14 @@ class layer {
       throw error("a layer that asks here() must construct its base with its builder b, as in nn::layer(b)");
     return *here_;
   }
-  /// Whether backward computes dh. Throws error where it is to, and the input needed none when the layer was
-  /// constructed.
+  /// Whether backward computes dh. Throws error if it is to, but the input needed no gradient when the layer
+  /// was constructed.
   bool wants(const matrix* dh) const {
     if (dh != nullptr && here().input() != layer_input::varying)
       throw error("this layer was constructed for an input that needs no gradient");
     return dh != nullptr;
   }
-  /// For a layer around another one, made before it: what that one records.
+  /// For a layer that wraps another one, made before it: the record of that one.
   void share_record(const layer& inner) { here_ = inner.here_; }
   /// Records that `inner` is part of this layer, and no longer of another one. `again`: its forward runs
   /// twice.

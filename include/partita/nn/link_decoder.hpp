@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Scores of pairs of vertices from rows that a model makes for them.
+/// Scores of pairs of vertices from the rows that a model computes for them.
 
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace partita::nn {
 enum class link_decoding : std::uint8_t {
   dot,       ///< h_u . h_v
   distmult,  ///< the sum over j of d_j h_uj h_vj, d learned, 1 at first
-  mlp        ///< relu((h_u o h_v) W_1 + b_1) W_2 + b_2, as wide inside as the rows; o: element by element
+  mlp        ///< relu((h_u o h_v) W_1 + b_1) W_2 + b_2, inner width that of the rows; o: element-wise product
 };
 
 namespace detail {
@@ -203,7 +203,7 @@ class link_decoder {
   /// the same for any number of ranks.
   link_decoder(link_decoding how, global_index width, nn::parameters<T, Device>& of, std::uint64_t seed);
 
-  /// From now on scores are of the entries of this pattern, for matrices placed like h.
+  /// Sets the pattern whose entries are scored from now on, for matrices placed like h.
   void set_pairs(const sparse<T, dynamic_layout, Device>& pairs, const matrix& h) {
     scores_.emplace(pairs, 1);
     if (how_ == link_decoding::mlp)
@@ -218,13 +218,13 @@ class link_decoder {
     pairs_->forward(h, values(), *scores_);
     return *scores_;
   }
-  /// dH from the gradient of the scores of the last forward; keeps those of the parameters.
+  /// Computes dH from the gradient of the last scores; keeps the gradients of the parameters.
   void backward(const edges& ds, matrix& dh) {
     require_pairs();
     pairs_->backward(ds, values(), gradients_, dh);
   }
-  /// The gradients of the parameters become those of the last backward, summed over the ranks. Local. To be
-  /// called behind nn::model::backward, which zeroes them.
+  /// Sets the gradients of the parameters to those of the last backward, summed over the ranks. Local. Call
+  /// it after nn::model::backward, which zeroes them.
   void give_gradients() {
     for (std::size_t k = 0; k < parameters_.size(); ++k) copy(gradients_[k], parameters_[k]->gradient());
   }
@@ -251,7 +251,7 @@ class link_decoder {
     transform_columns(rows, *values()[0], weighted, std::multiplies<>{});
     gemm(h, transposed(weighted), scores);
   }
-  /// How many rows score_all takes at a time, of so many that there is room for.
+  /// How many rows score_all takes at a time, if there is room for `most`.
   global_index rows_at_once(global_index most) const { return how_ == link_decoding::mlp ? 1 : most; }
 
  private:

@@ -67,7 +67,7 @@ model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index 
 }
 
 /// ResGCN+: a dense layer; `layers` blocks H + M(dropout(relu(norm(H)))), M a convolution with mean
-/// aggregation and norm a layer normalisation; relu, dropout and a dense layer behind a last normalisation.
+/// aggregation and norm a layer normalisation; a last normalisation, relu, dropout and a dense layer.
 /// `mean`: see mean_normalized. Source: Li, Xiong, Thabet, Ghanem (arXiv:2006.07739), section 3.4.
 template <class T, class Device>
 model<T, Device> resgcn(const sparse<T, dynamic_layout, Device>& mean, global_index in, global_index hidden,
@@ -138,7 +138,7 @@ class edges_of_layers {
   std::vector<layer_edges<T, Device>> layers_;
 };
 
-/// The same of gatv2_conv, and of transformer_conv with relu in between.
+/// The same with gatv2_conv, and with transformer_conv and relu in between.
 template <class T, class Device>
 model<T, Device> gatv2(const layer_matrices<T, Device>& graph, const edges_of_layers<T, Device>& edges,
                        const std::vector<global_index>& widths, int heads, int last_heads,

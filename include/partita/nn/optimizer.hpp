@@ -100,7 +100,7 @@ struct adam_step {
   }
 };
 
-/// One step for the elements before a number, another from it on.
+/// One step for the elements before index `second`, another from there on.
 template <class Step>
 struct two_steps {
   Step before, behind;
@@ -156,8 +156,7 @@ void update(parameters<T, Device>& set, Step step, State&... states) {
 
 }  // namespace detail
 
-/// How an optimiser moves parameters w with gradient g, learning rate r and weight decay d, in step t = 1, 2,
-/// ...:
+/// The update of parameters w with gradient g, learning rate r and weight decay d in step t = 1, 2, ...:
 ///
 /// - `adam`: with s = g + d w, m = b1 m + (1 - b1) s and v = b2 v + (1 - b2) s^2,
 ///   w -= r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon), with b1 = 0.9, b2 = 0.999, epsilon = 1e-8.
@@ -166,7 +165,7 @@ void update(parameters<T, Device>& set, Step step, State&... states) {
 /// - `sgd`: u = momentum u + g + d w; w -= r u.
 enum class update_rule : std::uint8_t { adam, adamw, sgd };
 
-/// What an optimiser does, and with what learning rate. `momentum`: of update_rule::sgd, in [0, 1).
+/// The update rule and learning rate of an optimiser. `momentum`: of update_rule::sgd, in [0, 1).
 struct optimizer_options {
   update_rule rule = update_rule::adam;
   double rate = 0.01;
@@ -180,8 +179,8 @@ class optimizer {
  public:
   using matrix = dense<T, replicated, Device>;
 
-  /// For checkpoints: m (for sgd with momentum, u) and v, 1 x number of parameter elements, and t. What the
-  /// rule has no use for is 1 x 0.
+  /// For checkpoints: m (for sgd with momentum, u) and v, 1 x number of parameter elements, and t. A moment
+  /// that the rule does not use is 1 x 0.
   struct state {
     matrix first_moment, second_moment;
     int steps = 0;
@@ -208,8 +207,8 @@ class optimizer {
   /// The state for this parameter set; zeros before the first step.
   state& state_of(const parameters<T, Device>& set);
 
-  /// `numbers`: of a step that is recorded, to be done again with the learning rate of then, while the set
-  /// and this optimiser stay where they are.
+  /// `numbers`: of a recorded step. Each replay uses the learning rate that is set by then; the set and this
+  /// optimiser must not move meanwhile.
   void step(parameters<T, Device>& set, memory::step_numbers* numbers = nullptr);
 
  private:
@@ -280,10 +279,10 @@ double gradient_norm(parameters<T, Device>& set) {
   return static_cast<double>(rehearsed ? dot(gradients, gradients) : norm(gradients));
 }
 
-/// Scales all gradients by `most` / (norm + 1e-6) where their Euclidean norm exceeds that, as torch does;
-/// returns the norm. The gradients have been summed over the ranks; `norm`: that of these and of others, such
-/// as those of other stages. Local; no communication. Over far memory what moves does not depend on the norm.
-/// Throws error unless `most` is positive.
+/// Scales all gradients by `most` / (norm + 1e-6) if their Euclidean norm exceeds `most`, as torch does;
+/// returns the norm. The gradients have been summed over the ranks; `norm` may include other gradients, such
+/// as those of other stages. Local; no communication. Over far memory the traffic does not depend on the
+/// norm. Throws error unless `most` is positive.
 template <class T, class Device>
 double clip_gradients(parameters<T, Device>& set, double most, double norm) {
   if (!(most > 0))

@@ -17,8 +17,7 @@
 
 namespace partita::nn {
 
-/// Where the value of a field is; std::uint8_t is an enumeration, the words of whose values are in
-/// field::form.
+/// Where the value of a field is; std::uint8_t stands for an enumeration, with its words in field::form.
 using field_value = std::variant<int*, global_index*, std::uint64_t*, double*, bool*, std::uint8_t*,
                                  std::string*, std::vector<int>*, std::vector<global_index>*,
                                  std::vector<double>*, std::vector<sampling::fanout>*>;
@@ -27,7 +26,7 @@ using field_value = std::variant<int*, global_index*, std::uint64_t*, double*, b
 struct field_range {
   std::string_view is = {};  ///< as in "-1 is not a positive number"
   double least = 0, most = 0;
-  bool or_none = false;  ///< the default means that there is none: help and records leave it out
+  bool or_none = false;  ///< the default means none: help and records leave it out
 };
 
 enum class field_group : std::uint8_t {
@@ -41,7 +40,7 @@ enum class field_group : std::uint8_t {
   links
 };
 
-/// Which files have a field: checkpoints (`given`: unless it has its default), saved models also.
+/// Which files keep a field: checkpoints (`if_given`: unless it has its default), or saved models as well.
 enum class field_kept : std::uint8_t { nowhere, by_checkpoints_if_given, by_checkpoints, by_models };
 
 /// When a field has an effect.
@@ -50,7 +49,7 @@ struct field_mode {
   bool (*on)(const training_options&) = [](const training_options&) { return true; };
   const field_mode* within = nullptr;
 
-  /// Why it has none, as above; empty where it has one.
+  /// Why it has no effect, as above; empty if it has one.
   constexpr std::string_view refusal(const training_options& o) const {
     const std::string_view outer = within == nullptr ? std::string_view() : within->refusal(o);
     return !outer.empty() || on(o) ? outer : otherwise;
@@ -59,17 +58,17 @@ struct field_mode {
 
 /// An option.
 struct field {
-  std::string_view name;  ///< on the command line behind --; in saved models with _ for -
+  std::string_view name;  ///< on the command line after --; in saved models with _ for -
   field_group group = field_group::none;
   field_value (*of)(training_options&) = nullptr;
-  std::string_view form = {};  ///< of the value in help; of words, all of them, with | between them
+  std::string_view form = {};  ///< of the value in help; for words, all of them, separated by |
   field_range range = {};
   field_kept kept = field_kept::nowhere;
   field_mode mode = {};
   std::string_view help = {};
 
   bool has_words() const { return form.find('|') != form.npos && range.is.empty(); }
-  /// Whether a bool is true where the option is not given.
+  /// Whether a bool is true unless the option is given.
   bool switches_off() const { return name.starts_with("no-"); }
   /// The k-th of the words.
   std::string_view word(std::size_t k) const {
@@ -77,7 +76,7 @@ struct field {
     for (; k > 0; --k) rest.remove_prefix(rest.find('|') + 1);
     return rest.substr(0, rest.find('|'));
   }
-  /// The number of the word; the number of words where it is none of them.
+  /// The index of the word; the number of words if it is none of them.
   std::size_t number_of(std::string_view text) const {
     const auto count = static_cast<std::size_t>(std::ranges::count(form, '|')) + 1;
     for (std::size_t k = 0; k < count; ++k)
@@ -109,7 +108,7 @@ field_value at(training_options& o) {
     return place_of(o.*Member);
 }
 
-/// Whether the whole text is a finite number in these bounds, which `to` then is.
+/// Whether the whole text is a finite number within the bounds; if so, stores it in `to`.
 template <class N>
 bool parse_number(std::string_view text, N& to, double least, double most = HUGE_VAL) {
   N value{};
@@ -121,7 +120,7 @@ bool parse_number(std::string_view text, N& to, double least, double most = HUGE
   return good;
 }
 
-/// Calls read(piece) for what is between separators, until one is refused; whether none is.
+/// Calls read(piece) for each piece between separators until one is refused; returns whether all were taken.
 template <class Read>
 bool read_pieces(std::string_view text, char separator, const Read& read) {
   for (;;) {

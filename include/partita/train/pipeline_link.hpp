@@ -13,8 +13,8 @@
 
 namespace partita::nn {
 
-/// The same rank of every stage, and its messages to the stages before and behind: matrices of the same shape
-/// on both sides, several of which may be under way. Messages between two stages in one direction arrive in
+/// The same rank of every stage, and its messages to the previous and next stage: matrices of the same shape
+/// on both sides, several of which may be in flight. Messages between two stages in one direction arrive in
 /// the order in which they were sent.
 template <class T, class Device>
 class pipeline_link {
@@ -36,7 +36,7 @@ class pipeline_link {
     return base::sentence_of({"stage ", stage(), ", ", base::sentence_of(what)});
   }
 
-  /// What the ranks of the line have, one after the other. Collective over the line.
+  /// The values of all ranks of the line, in their order. Collective over the line.
   template <class Value>
   std::vector<Value> of_all_stages(const std::vector<Value>& mine) const {
     return stages_.all_gather(mine, stages_.all_gather(static_cast<global_index>(mine.size())));
@@ -48,7 +48,7 @@ class pipeline_link {
       if (const std::span<T> values = to[k]->values(); !values.empty())
         expected_.push_back(on_device_.start_receive(values, from, static_cast<int>(k)));
   }
-  /// Waits for what is expected.
+  /// Waits for the expected matrices.
   void arrive() { wait_for(expected_); }
   /// Begins to send to a stage. The matrices must not change before sent.
   void send(const std::vector<const matrix*>& what, int to) {
@@ -59,8 +59,8 @@ class pipeline_link {
   /// Waits until everything has been sent.
   void sent() { wait_for(sends_); }
 
-  /// The tasks of one direction in order: work(c) when expected(c) has come from a stage, then output(c) goes
-  /// to another one, where there is one. What the next task expects is under way during work.
+  /// Runs the tasks of one direction in order: work(c) once expected(c) has arrived from one stage; then
+  /// output(c) is sent to the other, if there is one. The next task's input is received during work.
   template <class Expect, class Work, class Output>
   void flow(std::span<const pipeline_task> tasks, int from, int to, Expect expected, Work work,
             Output output) {

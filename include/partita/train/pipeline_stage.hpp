@@ -30,7 +30,7 @@ class pipeline_stage {
   const stage_place& place() const { return place_; }
   /// The vertex of each row of the whole.
   const std::vector<global_index>& vertex_of_rows() const { return vertices().vertices(); }
-  /// Not where the history is exact.
+  /// Must not be called if the history is exact.
   layers& chunk(std::size_t c) { return *chunks_[c]; }
   layers& whole() { return *whole_; }
   nn::parameters<T, Device>& parameters() { return *parameters_; }
@@ -44,8 +44,8 @@ class pipeline_stage {
   void end_epoch(std::uint64_t e) {
     for (auto& table : state_->tables) table.end_epoch(e);
   }
-  /// Of chunk c, forward, and backward, which adds to the gradients since begin_epoch. The logits of chunks
-  /// are in those of the whole.
+  /// Forward and backward of chunk c. Backward adds to the gradients since begin_epoch. The logits of a chunk
+  /// are copied to those of the whole.
   void forward(std::size_t c, const pass& p) {
     chunks_[c]->forward(p);
     if (halos_ == nullptr || !place_.is_last()) return;
@@ -59,18 +59,18 @@ class pipeline_stage {
   }
   /// Backward of the whole, instead of chunks.
   void backward_whole() { backward(*whole_); }
-  /// Those become the gradients of the parameters, summed over the ranks. What travels: see parameters.
+  /// Sums these gradients over the ranks into those of the parameters. What travels: see parameters.
   void sum_gradients() {
     copy(*total_, parameters_->gradients());
     parameters_->sum_gradients();
   }
-  /// Forward on all vertices, whose neighbours become the history of the chunks if `refreshes`.
+  /// Forward on all vertices. If `refreshes`, the history of the chunks is replaced by its neighbour rows.
   void forward_whole(const pass& p, bool refreshes) {
     *refreshes_ = refreshes;
     whole_->forward(p);
     *refreshes_ = false;
   }
-  /// The rows of chunk c of what passes between stages for all vertices; valid until the next call.
+  /// The rows of chunk c in matrices that pass between stages for all vertices; valid until the next call.
   template <class Matrix>
   std::vector<Matrix*> part(std::size_t c, const std::vector<Matrix*>& whole) {
     passing_.clear();
@@ -86,7 +86,7 @@ class pipeline_stage {
     for (const auto& c : chunks_) all += c->predicted();
     return all;
   }
-  /// What it receives from the stages before and behind in an epoch: rows and what skips layers, and their
+  /// What it receives from the previous and next stage in an epoch: rows, skip connections and their
   /// gradients.
   traffic boundary() const {
     traffic all;

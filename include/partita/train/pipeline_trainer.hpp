@@ -21,16 +21,16 @@
 
 namespace partita::nn {
 
-/// Trains one model over stages: groups of consecutive ranks, each a mesh of its own with a policy of its
-/// own, on the whole graph. A stage has consecutive layers and alone their parameters. In an epoch, chunks of
-/// vertices pass through the stages forward, then, when all have arrived, backward in the reverse order; a
-/// stage works on a chunk when it is there, while others are on their way. Neighbours in chunks that have not
-/// run yet are those of an earlier epoch (see pipeline_options::history), and nothing of them travels;
-/// gradients for vertices of chunks that have run backward are lost, and the others doubled in their place.
-/// One step of the optimiser follows an epoch.
+/// Trains one model over stages: groups of consecutive ranks, each with its own mesh and policy, on the whole
+/// graph. A stage holds consecutive layers, and only it has their parameters. In an epoch, chunks of vertices
+/// pass through the stages forward and, when all have arrived, backward in reverse order. A stage works on a
+/// chunk as soon as it arrives, while others are in flight. Neighbours in chunks that have not run yet have
+/// their values from an earlier epoch (see pipeline_options::history), and are not sent; gradients for
+/// vertices of chunks that have already run backward are lost, and the others are doubled to make up for
+/// them. Each epoch ends with one optimiser step.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. What travels in an
-/// epoch: between stages, for each vertex a row of the hidden matrix and of what skips layers, and their
+/// epoch: between stages, for each vertex a row of the hidden matrix and of skip connections, and their
 /// gradients; inside a stage, each copied row of each product (see chunk_graph) and one all-reduce of its
 /// gradients. Sources: GNNPipe (Chen, Chen, Qian, arXiv:2308.10087).
 template <class T, class Device>
@@ -48,8 +48,8 @@ class pipeline_trainer final : public training<T, Device> {
   pipeline_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                    const policy& p, mesh_shape inside);
 
-  /// As training::epoch. In a run, throws error after one in which the pipeline no longer follows the exact
-  /// computation, with guard_action::stop.
+  /// As training::epoch. In a run with guard_action::stop, throws error after an epoch in which the pipeline
+  /// no longer follows the exact computation.
   epoch_report epoch(int number) override {
     const comm::task_scope at(link_->task({"epoch ", number}));
     return above::epoch(number);
@@ -67,8 +67,8 @@ class pipeline_trainer final : public training<T, Device> {
     comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
-  /// The rows that chunks read of others become those of an exact forward pass with the current parameters
-  /// and the dropout of this epoch.
+  /// Replaces the rows that chunks read from others by those of an exact forward pass with the current
+  /// parameters and the dropout of this epoch.
   void refresh_history(int number) { forward_whole(pass_of(number), true); }
   /// The logits (n x classes) of the current model, in the order of chunks, in the last stage.
   const dense<T, vertex_rows, Device>& evaluate() {
@@ -141,8 +141,8 @@ class pipeline_trainer final : public training<T, Device> {
     const comm::phase_scope phase(mesh_.ledger(), "backward");
     return std::sqrt(link_->ranks().all_reduce(mine * mine));
   }
-  /// History is not kept: it becomes that of an exact forward pass with these parameters and the dropout of
-  /// the last epoch.
+  /// The history is not stored: it is recomputed by an exact forward pass with these parameters and the
+  /// dropout of the last epoch.
   void restored(int steps) override {
     const chunk_history history = options_.pipeline.history;
     if (!epochs_.exact(0) && (history == chunk_history::window || history == chunk_history::halo))
@@ -323,7 +323,7 @@ double pipeline_trainer<T, Device>::train_epoch(epoch_report& report) {
   return aside;
 }
 
-/// What the last stage finds of the current model, on every rank.
+/// The scores that the last stage computes for the current model, on every rank.
 template <class T, class Device>
 template <class Of>
 auto pipeline_trainer<T, Device>::scored(Of of) {

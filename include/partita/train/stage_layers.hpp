@@ -37,7 +37,7 @@ struct stage_place {
     for (std::size_t k = 0; k < l; ++k) all += outline.layers[k].weights;
     return all;
   }
-  /// The matrices that pass over layers into the stage, or out of it, by number.
+  /// The skip connections into the stage, or out of it, by number.
   std::vector<std::size_t> skips_in() const { return is_first() ? std::vector<std::size_t>{} : skips(first); }
   std::vector<std::size_t> skips_out() const { return is_last() ? std::vector<std::size_t>{} : skips(last); }
 
@@ -50,24 +50,24 @@ struct stage_place {
   }
 };
 
-/// A stage's layers for one set of rows, with its inputs, outputs and their gradients. Of the rows, those at
-/// the beginning of each rank's part are its own; gradients of others are 0.
+/// A stage's layers for one set of rows, with its inputs, outputs and their gradients. The rows at the
+/// beginning of each rank's part are its own; the gradients of the others are 0.
 template <class T, class Device>
 class stage_layers {
  public:
   using matrix = dense<T, vertex_rows, Device>;
-  /// What passes between two stages: a matrix, or its gradient, and those that pass over layers.
+  /// What passes between two stages: a matrix and the skip connections, or their gradients.
   using boundary = std::vector<matrix*>;
   using sent = std::vector<const matrix*>;
 
-  /// H and dH, none in the first stage, Z and dZ, and, of what passes over layers, the values from the stages
-  /// before and the gradients from those behind.
+  /// H and dH (none in the first stage), Z and dZ, and for skip connections the values from earlier stages
+  /// and the gradients from later ones.
   struct matrices {
     std::optional<matrix> h, dh, z, dz;
     std::deque<matrix> skips_in, skips_out_gradients;
   };
 
-  /// `own`: the blocking of the rows of its own. `vertices`: of all rows, by which dropout is drawn.
+  /// `own`: the blocking of its own rows. `vertices`: the vertex of every row, which seeds its dropout.
   stage_layers(const mesh<Device>& m, const stage_place& place, sequential<T, Device> layers,
                std::vector<std::shared_ptr<skip_connection<T, Device>>> skips, matrices all,
                const blocking& own, std::optional<algebra::operand<T, Device>> input,
@@ -125,7 +125,7 @@ class stage_layers {
   /// Its own rows of Z, the logits in the last stage, and their gradient.
   matrix& logits() { return *own_z_; }
   matrix& logits_gradient() { return gradients_in_.front(); }
-  /// The input of the last layer with parameters, all rows; null where that is the model's input.
+  /// The input of the last layer with parameters, all rows; null if that is the model's input.
   const matrix* hidden() const {
     const matrix* const inside = layers_.hidden();
     return inside == nullptr && all_.h ? &*all_.h : inside;

@@ -24,7 +24,7 @@ struct assign_packs {
   }
 };
 
-/// Row `warp` of a block, and zeros behind its columns.
+/// Copies row `warp` of a block, and pads it with zeros.
 template <class T>
 struct pad_row {
   matrix_view<const T> from;
@@ -44,7 +44,7 @@ constexpr local_index padded_width(local_index cols) {
   return static_cast<local_index>(quotient_up(cols, widest<T>) * widest<T>);
 }
 
-/// x in `memory`, with zeros behind its columns, in rows of padded_width.
+/// A copy of x in `memory`, its rows padded with zeros to padded_width.
 template <class T>
 matrix_view<const T> padded_rows(const device_queue<cuda_device>& q, const matrix_view<const T>& x,
                                  T* memory) {

@@ -62,7 +62,7 @@ struct add_bent_to_rows : add_to_rows<Width, T> {
 };
 
 /// dtarget(i, h), and what targets have for sources, from the sums of their rows: 2^log_lanes lanes take a
-/// row and head. Where y is to hold dy, it does then, with zeros behind its columns.
+/// row and head. If y is to hold dy, it is copied there and padded with zeros.
 template <int Width, class T>
 struct finish_targets {
   local::head_slice s;

@@ -17,9 +17,10 @@
 
 namespace partita::on_cuda {
 
-/// How 32 lanes share dot products: 2^log_lanes for one of an entry and head, whose packs each takes
-/// 2^log_lanes apart; 2^log_heads heads side by side, of which a lane may take another as far behind; and as
-/// many entries as lanes are left for. Warps that have the same entries take a block of heads each.
+/// How 32 lanes share dot products. The dot product of one entry and head takes 2^log_lanes lanes, each with
+/// packs 2^log_lanes apart. 2^log_heads heads are side by side; a lane may also take the head 2^log_heads
+/// further on. The remaining lanes take other entries. Warps with the same entries take a block of heads
+/// each.
 struct dot_lanes {
   static constexpr int packs_of_lane = 4;
 

@@ -28,8 +28,8 @@ struct loss_sum {
   }
 };
 
-/// Loss and gradient of rows w, w + warps, ... of warp w: a row by the lanes of a warp, column j by lane j
-/// % 32. The first columns stay in registers; those behind are read again.
+/// Loss and gradient of rows w, w + warps, ... in warp w. The lanes of a warp share a row: lane j % 32 takes
+/// column j. The first columns stay in registers; the others are read again.
 template <class T>
 struct row_losses {
   static constexpr int held = 4;  ///< columns of a lane

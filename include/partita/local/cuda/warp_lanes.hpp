@@ -12,8 +12,8 @@
 
 namespace partita::on_cuda {
 
-/// y(row, pack v) = beta y(row, pack v) + total. Where packs are `cut`, those of y are not aligned, and the
-/// last may have columns behind y's.
+/// y(row, pack v) = beta y(row, pack v) + total. If `cut`, the packs of y are not aligned, and the last one
+/// may extend past y's columns.
 template <int Width, class T>
 struct add_to_rows {
   using sum = pack_of<T, Width>;

@@ -18,8 +18,8 @@ namespace partita::on_cuda {
 
 /// Warp (share, block of columns) sums the entries of a share, as fold_shares does. Lanes read 32 columns at
 /// a time, compute the weights of as many (entry, head) as there are lanes, and pass both to the lanes of the
-/// columns. All lanes take part in everything: entries behind the end of a row have weight 0 and the row's
-/// last column, so that an infinite number in that row of x gives NaN.
+/// columns. All lanes take part in everything: entries past the end of a row have weight 0 and the row's last
+/// column, so that an infinite number in that row of x gives NaN.
 ///
 /// Weights: column(e, of_x), the column of an entry for what follows, where x has it in of_x; in_row(row, h),
 /// what a row has for a lane; of_entry(e, column), what an entry has for all heads; at(in_row, of_entry, row,

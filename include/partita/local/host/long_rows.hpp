@@ -45,7 +45,7 @@ struct shared_rows {
   };
 
   std::vector<row> rows;
-  std::vector<local_index> offsets;  // of the pieces, one row's behind the other's
+  std::vector<local_index> offsets;  // of the pieces, row after row
 
   /// The last rows of ranges, which are those that outweigh a range.
   shared_rows(const entry_ranges& ranges, const local_index* of_rows) {

@@ -65,8 +65,8 @@ struct value_of_entry {
   static value_of_entry every(const T* value) { return {value}; }
 };
 
-/// Or one that is `step` values behind that of the entry before. `order` maps entries to value indices, and
-/// is null for the identity.
+/// One value for each entry, `step` values after that of the previous entry. `order` maps entries to value
+/// indices; null is the identity.
 template <class T>
 struct one_value {
   const T* values;

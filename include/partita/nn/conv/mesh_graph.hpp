@@ -32,8 +32,8 @@ struct mesh_edge {
   }
 };
 
-/// What is behind the inner layer of a dense network: layer_norm(inner W_b + b_b), of rows of vertices or of
-/// edges.
+/// The output layer of a dense network with one inner layer: layer_norm(inner W_b + b_b), on rows of vertices
+/// or of edges.
 template <class Make, class Rows>
 Rows mesh_output(const Make& make, const std::string& of, Rows inner, global_index width) {
   const auto weighted = gemm(inner, make.glorot(of + "Wb", {width, width}));
@@ -52,10 +52,10 @@ Rows mesh_input(const Make& make, const std::string& of, Rows rows, global_index
 
 /// One block: e <- e + mlp(e_uv, x_u, x_v), then x <- x + mlp(x_v, sum over u->v of e_uv), mlp a dense layer,
 /// relu, a dense layer and layer normalisation, all of `width` columns. The first dense layer of edges is a
-/// sum of three products, of which those of x are formed for vertices. Without a state of edges, their first
-/// one is mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as
-/// often as `factors` (entries x 1) say. There a is a block (targets x sources): the states are of its
-/// sources and of edges of which its entries are the first, and then of its targets and its entries.
+/// sum of three products; those of x are computed once per vertex. Without an edge state, the first one is
+/// mlp(x_u, x_v). A's values are not used: every entry counts once, or, on sampled neighbours, as often as
+/// `factors` (entries x 1) say. There a is a block (targets x sources): the input states are those of its
+/// sources and of edges that begin with its entries; the output states are those of its targets and entries.
 ///
 /// Collective over the mesh. What travels: see algebra::message_scores_plan and algebra::edge_scatter_plan.
 template <class T, class Device, class Make>
@@ -86,8 +86,7 @@ mesh_state<T, Device> mesh_graph_block(const Make& make,
 
 namespace detail {
 
-/// mesh_graph_net on a tape, of edge vectors e, if there are any, with all_blocks(make, state) for its
-/// blocks.
+/// mesh_graph_net on a tape, with edge vectors e, if any, and all_blocks(make, state) for its blocks.
 template <class T, class Device, class Make, class Blocks>
 autodiff::variable<T, Device> mesh_graph(const Make& make, autodiff::variable<T, Device> h,
                                          const std::optional<autodiff::edge_variable<T, Device>>& e,
@@ -103,8 +102,9 @@ autodiff::variable<T, Device> mesh_graph(const Make& make, autodiff::variable<T,
 
 }  // namespace detail
 
-/// Z = relu(x W_a + b_a) W_b + b_b behind `blocks` blocks, of which the first states are layer_norm(relu(H
-/// W_a + b_a) W_b + b_b) and the same of the edge vectors (n x out; H n x in; inner widths `width`).
+/// Z = relu(x W_a + b_a) W_b + b_b, with x the vertex states after `blocks` blocks. The initial states are
+/// layer_norm(relu(H W_a + b_a) W_b + b_b) for vertices, and the same of the edge vectors for edges (Z n x
+/// out, H n x in; inner widths `width`).
 template <class T, class Device>
 recorded_layer<T, Device> mesh_graph_net(const sparse<T, dynamic_layout, Device>& a,
                                          const edge_vectors<T, Device>& vectors, global_index in,
