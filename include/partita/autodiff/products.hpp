@@ -168,7 +168,7 @@ void require_weight(const variable<T, Device>& x, const variable<T, Device>& w, 
 }  // namespace detail
 
 /// Y = A X (m x f = m x k times k x f), X and Y in one layout; adjoint: dX = A^T dY. Collective over the
-/// mesh. What travels: see spmm_plan, in each direction; in backward nothing for an X that needs no gradient.
+/// mesh. What travels: see spmm_plan, in each direction; nothing in backward if X needs no gradient.
 /// For A^T pass transposed(a).
 template <class T, class Device>
 variable<T, Device> spmm(const std::type_identity_t<sparse<T, dynamic_layout, Device>>& a,

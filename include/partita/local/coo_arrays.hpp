@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Entries of a sparse matrix in device memory, and where in tiles they are.
+/// Entries of a sparse matrix in device memory, and their places in tiles.
 
 #include <bit>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct coo_arrays {
   coo_arrays transposed() const { return {cols, rows, values}; }
 };
 
-/// Numbers of an ascending list that are no greater than `most`.
+/// How many numbers of an ascending list are at most `most`.
 template <class Number>
 constexpr std::int64_t count_to(const Number* list, std::int64_t size, Number most) {
   std::int64_t low = 0, high = size;
@@ -71,7 +71,7 @@ struct place_keys {
   }
 };
 
-/// The entries of a row of tiles by tile, row and column, each place once.
+/// The entries of a row of tiles, sorted by tile, row and column, with one entry per place.
 template <class T, class Device>
 struct placed_entries {
   buffer<local_index, Device> columns;

@@ -64,9 +64,9 @@ constexpr float get(const std::uint8_t* from) {
 ///                                         in the lower half of a byte
 ///
 /// l and s are bfloat16, l not above the least of the row and l + (2^bits - 1) s not below its largest
-/// number. u_j, uniform in [0, 1), is a function of `noise`, the row's number and the column's, so that what
-/// is decoded has x_j as its mean, and is the same wherever the row is sent from and to. A row with a number
-/// that is no finite float is decoded as NaNs.
+/// number. u_j, uniform in [0, 1), is a function of `noise` and the numbers of row and column. The decoded
+/// value thus has mean x_j, and does not depend on the ranks that send and receive the row. A row with a
+/// number that is not a finite float is decoded as NaNs.
 template <class T>
 struct encoded_row {
   row_encoding how;

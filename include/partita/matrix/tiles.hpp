@@ -25,13 +25,13 @@ struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
   buffer<T, Device> values;               ///< (values_size()); empty for a pattern
   csr_arrays<T> viewed;                   ///< used instead of both when its offsets are set
-  /// The structure in host memory where it is kept; small blocks that plans are made for once and again.
+  /// The structure in host memory, if it is kept, as for small blocks for which plans are made repeatedly.
   std::shared_ptr<const std::vector<local_index>> kept_structure;
 
   csr_tiles() = default;
   /// Tiles of this shape, one part each, with these needed rows and without entries: plans can be made with
-  /// them, and asked what they move. Memory for the entries is allocated, but neither written nor read, but
-  /// for offsets, by which all rows have equally many; entries() throws error.
+  /// them to predict their traffic. Memory for the entries is allocated, but neither written nor read. Only
+  /// the offsets are set, with equally many entries in all rows; entries() throws error.
   csr_tiles(const device_queue<Device>& q, tile_shape shape, needed_rows needed)
       : tile_shape(std::move(shape)),
         structure(q, structure_size()),

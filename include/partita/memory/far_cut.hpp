@@ -2,10 +2,11 @@
 #pragma once
 /// Cuts a sparse block into chunks that pass through the window of far memory.
 ///
-/// A chunk has consecutive rows of A (m x k), as many as fit a slot with the rows N_j of the operands that
-/// their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these rows. Where rows
-/// are gathered only, all chunks share a table, which takes most of the window, and rows stay in it (see
-/// kept_rows); where some are added to, each chunk has a table of its own in its slot, and loads all of it.
+/// A chunk has consecutive rows of A (m x k), as many as fit a slot together with the rows N_j of the
+/// operands that their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these
+/// rows. If rows are only gathered, all chunks share a table, which takes most of the window, and rows stay
+/// in it (see kept_rows); if some are added to, each chunk has its own table in its slot, and loads all of
+/// it.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
@@ -131,8 +132,7 @@ constexpr std::size_t kept_bytes(const pass_layout& s, std::size_t first = 0) {
   for (std::size_t i = first; i < s.kept.size(); ++i) kept += part_bytes(1, s.kept[i]);
   return kept;
 }
-/// Where the rows of operand i begin in a shared table; after the rows of all operands come the column
-/// numbers.
+/// Where the rows of operand i begin in a shared table; the column numbers follow the rows of all operands.
 constexpr std::size_t table_begin(const pass_layout& s, std::size_t i = pass_layout::most) {
   std::size_t begin = 0;
   for (std::size_t j = 0; j < i && s.places > 0; ++j)

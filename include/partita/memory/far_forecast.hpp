@@ -135,8 +135,8 @@ far_forecast rehearsed(const device_queue<Device>& q, Run run) {
 }
 
 /// The rates of a queue with far memory, measured by moving half of its window, 64 MiB at most, there and
-/// back and copying it, twice each, which the traffic of the queue does not count. The rates of a store whose
-/// pages the kernel keeps are those of copies. Both are 0 where that much is not far.
+/// back and copying it, twice each. The traffic of the queue does not count this. If the kernel keeps the
+/// pages of a store, the rates are those of copies. Both are 0 if less than that is far.
 template <class Device>
 far_rates measured_far_rates(const device_queue<Device>& q) {
   auto& channel = far_of(q)->channel();

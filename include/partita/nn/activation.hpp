@@ -32,7 +32,7 @@ struct relu_gradient {
   constexpr T operator()(T out, T d) const { return out > T(0) ? d * scale : T(0); }
 };
 
-/// The same with elu.
+/// Dropout of elu(x).
 template <class T>
 struct dropped_elu {
   struct in_row {
@@ -92,7 +92,7 @@ struct elu {
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
     transform_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
   }
-  /// h = the same of h + b, in one pass; b is 1 x f on every rank.
+  /// As forward of h + b, in one pass; b is 1 x f on every rank.
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dense<T, replicated, Device>& b,
                       const dropout_mask& mask) {
@@ -150,7 +150,7 @@ class dropout {
   std::uint64_t seed_, number_;
 };
 
-/// A layer that may work in place, since its gradient follows from its output.
+/// A layer that works in place, which it may since its gradient follows from its output.
 template <class T, class Device>
 class in_place_layer {
  public:

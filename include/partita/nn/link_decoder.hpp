@@ -30,7 +30,7 @@ enum class link_decoding : std::uint8_t {
 
 namespace detail {
 
-/// Scores of the entries (v, u) of one pattern, and the gradient of the rows and of what the decoder learns.
+/// Scores of the entries (v, u) of one pattern, and the gradients of the rows and the decoder's parameters.
 /// Collective over the mesh: all members.
 template <class T, class Device>
 class pair_scores {
@@ -183,13 +183,13 @@ class mlp_scores final : public pair_scores<T, Device> {
 
 }  // namespace detail
 
-/// A decoder of links, whose parameters are those of a model: scores of the entries (v, u) of a pattern of
-/// pairs from H (n x k), and their gradients, under every policy; or of rows that are given.
+/// A decoder of links, whose parameters belong to a model. From H (n x k), or from rows that are given, it
+/// computes the scores of the entries (v, u) of a pattern of pairs, and their gradients, under every policy.
 ///
 /// Collective over the mesh: set_pairs, forward, backward, and score_rows and score_all on the mesh of their
-/// operands. What travels: for dot and distmult H to the layout in which the pairs are multiplied and its
-/// gradient back, and what sddmm_plan, edge_spmm_plan and transposed_edge_spmm_plan send; for mlp what
-/// edge_gather_plan and edge_scatter_plan do; and all-reduces of the gradients of what is learned. Throws
+/// operands. What travels: for dot and distmult, H to the layout in which the pairs are multiplied, its
+/// gradient back, and what sddmm_plan, edge_spmm_plan and transposed_edge_spmm_plan send; for mlp, what
+/// edge_gather_plan and edge_scatter_plan send; and all-reduces of the gradients of the parameters. Throws
 /// what these throw; not for reproducible meshes.
 ///
 /// Source: DistMult: Yang et al. (ICLR 2015), eq. 2; the network on products: Hu et al. (NeurIPS 2020), OGB.
@@ -199,8 +199,8 @@ class link_decoder {
   using matrix = dense<T, vertex_rows, Device>;
   using edges = edge_matrix<T, Device>;
 
-  /// For rows of `width` columns; parameters are added to those of a model, with values by the seed that are
-  /// the same for any number of ranks.
+  /// For rows of `width` columns. Adds its parameters to those of a model; their values depend on the seed,
+  /// and not on the number of ranks.
   link_decoder(link_decoding how, global_index width, nn::parameters<T, Device>& of, std::uint64_t seed);
 
   /// Sets the pattern whose entries are scored from now on, for matrices placed like h.

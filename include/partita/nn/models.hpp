@@ -122,7 +122,7 @@ struct layer_edges {
   edge_vectors<T, Device> vectors, factors;
 };
 
-/// That of each layer: the same of all on a whole graph, or those of each block.
+/// The edges of each layer: the same for all layers on a whole graph, or those of each block.
 template <class T, class Device>
 class edges_of_layers {
  public:
@@ -198,7 +198,7 @@ model<T, Device> rgcn(const graph::relation_matrices<T, Device>& relations,
             return rgcn_conv<T, Device>(relations, in, out, with, how);
           })};
 }
-/// The same on blocks of sampled neighbours, each of so many relations above each other.
+/// The same on blocks of sampled neighbours, each with the blocks of all relations stacked.
 template <class T, class Device>
 model<T, Device> rgcn(const layer_matrices<T, Device>& blocks, global_index relations,
                       const std::vector<global_index>& widths, const relation_weights& how,

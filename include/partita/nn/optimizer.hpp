@@ -84,7 +84,7 @@ struct momentum_step {
   }
 };
 
-/// `decay`: added to the gradient; `shrinks`: what w is multiplied with first, 1 or less.
+/// `decay`: added to the gradient; `shrinks`: the factor, at most 1, by which w is multiplied first.
 template <class T, class Number>
 struct adam_step {
   T decay;

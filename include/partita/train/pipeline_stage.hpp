@@ -122,7 +122,7 @@ class pipeline_stage {
     of.backward();
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
   }
-  /// Of the rows that pass with chunk c, the chunk's.
+  /// The rows of chunk c among those that pass with it.
   matrix own_rows(std::size_t c, const matrix& x) const {
     const blocking& own = vertices().rows(c);
     return part_of_rows(mesh_, own, {0, own.block(vertex_rows.rows, mesh_.at()).size()}, x);
@@ -247,7 +247,7 @@ auto pipeline_stage<T, Device>::made(const blocking& rows) const -> typename lay
   return all;
 }
 
-/// Views of what passes for all vertices: `view` of each matrix.
+/// `view` of each matrix that passes between stages for all vertices.
 template <class T, class Device>
 template <class View>
 auto pipeline_stage<T, Device>::views(View view) -> typename layers::matrices {

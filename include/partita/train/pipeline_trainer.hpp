@@ -227,7 +227,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   return found;
 }
 
-/// All chunks at once, stage after stage; what passes between stages does so in chunks.
+/// All chunks at once, stage after stage; rows pass between stages in chunks.
 template <class T, class Device>
 template <class Work, class Output>
 void pipeline_trainer<T, Device>::all_at_once(int from, int to, const matrices& input, Work work,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Some consecutive layers of a model, and what passes between them and the others.
+/// Some consecutive layers of a model, and the matrices that pass between them and the others.
 
 #include <deque>
 #include <functional>
@@ -22,7 +22,7 @@ struct stage_place {
 
   bool is_first() const { return first == 0; }
   bool is_last() const { return last == outline.layers.size(); }
-  /// Parameters before the stage, and before what follows it.
+  /// The parameters of the stage, by number.
   interval parameters() const {
     return {static_cast<global_index>(outline.layers[first].first),
             static_cast<global_index>(outline.layers[last - 1].end)};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Attention and its gradients without numbers of entries.
+/// Attention and its gradients without storing values of entries.
 ///
 /// With z the score of the entry of target v and source u, alpha its coefficient, w the same after dropout
 /// and leaky' the slope at z, dz = leaky' (w dy_v . x_u - alpha s_v), where s_v = sum_u w dy_v . x_u = dy_v .
 /// y_v. The sum of dz over u is dy_v . (sum_u w leaky' x_u) - s_v sum_u alpha leaky', and that over v is x_u
-/// . (sum_v w leaky' dy_v) - sum_v alpha leaky' s_v: sums of rows that products give beside y and dx, and no
-/// dot product of an entry.
+/// . (sum_v w leaky' dy_v) - sum_v alpha leaky' s_v. Products compute these sums of rows along with y and dx;
+/// no entry needs a dot product of its own.
 
 #include <algorithm>
 #include <bit>
@@ -19,10 +19,10 @@
 
 namespace partita::on_cuda {
 
-/// What bent_weights give beside y of a row: of targets a copy of it, the packs with bent weights and, for
-/// each head, the sum of the terms, in `numbers` (rows x heads); of sources the dot products, over the
-/// columns of a head, of the packs with bent weights and the row's own x, less the sums of the terms, for
-/// each block of columns (blocks rows x heads). Sums have a place for each of these.
+/// The results of bent_weights for a row, besides y. For targets: a copy of y, the packs with bent weights
+/// and, for each head, the sum of the terms, in `numbers` (rows x heads). For sources: for each block of
+/// columns and each head, the dot product of the packs with bent weights and the row's own x over the columns
+/// of the head, minus the sum of the terms (blocks rows x heads). Sums have a place for each of these.
 template <int Width, bool Transposed, class T>
 struct add_bent_to_rows : add_to_rows<Width, T> {
   using sum = pack_of<T, Width>;
@@ -47,12 +47,12 @@ struct add_bent_to_rows : add_to_rows<Width, T> {
     }
     add_to_rows<Width, T>::store(total, row, place);
   }
-  /// Pack v of both, without y.
+  /// Stores pack v of both, but not y.
   constexpr void keep(const sum& of_y, const sum& of_bent, local_index row, local_index v) const {
     on_cuda::store(of_y, copy.row_data(row) + v * Width);
     on_cuda::store(of_bent, bent.row_data(row) + v * Width);
   }
-  /// The number of a head in a block of columns: `place` is block heads + head.
+  /// Stores the number of a head in a block of columns: `place` is block heads + head.
   constexpr void store_number(T number, local_index row, local_index place) const {
     if constexpr (Transposed)
       numbers(place / heads * rows + row, place % heads) = number;
@@ -61,8 +61,8 @@ struct add_bent_to_rows : add_to_rows<Width, T> {
   }
 };
 
-/// dtarget(i, h), and what targets have for sources, from the sums of their rows: 2^log_lanes lanes take a
-/// row and head. If y is to hold dy, it is copied there and padded with zeros.
+/// dtarget(i, h), and the numbers of targets that sources need, from the sums of their rows. 2^log_lanes
+/// lanes share a row and head. If y is to hold dy, it is copied there and padded with zeros.
 template <int Width, class T>
 struct finish_targets {
   local::head_slice s;
@@ -106,8 +106,9 @@ struct finish_targets {
   }
 };
 
-/// y = E x for the coefficients f of the entries (rows are targets), and what of it gradients need: y again,
-/// the same with the coefficients times leaky', and the sums over rows of those before dropout times leaky'.
+/// y = E x for the coefficients f of the entries (rows are targets), and the sums that its gradients need: y
+/// again, y with the coefficients times leaky', and the row sums of the coefficients before dropout times
+/// leaky'.
 template <class F, class T>
 void attention_forward(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
                        const F& f, local::input_view<T> x, matrix_view<T> y,
@@ -137,7 +138,7 @@ void attention_forward(const device_queue<cuda_device>& q, local::input_csr<T> a
 }
 
 /// dtarget, and the numbers of targets (rows heads x 4), from dy and the sums of attention_forward. Returns
-/// dy, or a copy of it whose rows begin at 16 bytes, which takes the place of sums.y.
+/// dy, or a copy of it with rows aligned to 16 bytes that overwrites sums.y.
 template <class T>
 matrix_view<const T> attention_targets(const device_queue<cuda_device>& q, local::head_slice s,
                                        local::input_view<T> target, local::input_view<T> log_sum,

@@ -19,8 +19,7 @@ namespace partita::on_cuda {
 
 /// How 32 lanes share dot products. The dot product of one entry and head takes 2^log_lanes lanes, each with
 /// packs 2^log_lanes apart. 2^log_heads heads are side by side; a lane may also take the head 2^log_heads
-/// further on. The remaining lanes take other entries. Warps with the same entries take a block of heads
-/// each.
+/// further on. The other lanes take other entries. Warps with the same entries take a block of heads each.
 struct dot_lanes {
   static constexpr int packs_of_lane = 4;
 
@@ -35,7 +34,7 @@ struct dot_lanes {
     const int log_heads = std::min(5 - log_lanes, log_of(s.heads));
     return {log_lanes, log_heads, ((s.heads - 1) >> log_heads) + 1};
   }
-  /// Of two lanes for heads of two packs, each with two heads.
+  /// For heads of two packs: two lanes share two heads.
   static dot_lanes of_pairs(const local::head_slice& s) {
     const int log_heads = std::min(5, log_of(s.heads)) - 1;
     return {1, log_heads, ((s.heads - 1) >> (log_heads + 1)) + 1};
@@ -51,7 +50,7 @@ struct dot_lanes {
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h. Lanes
 /// keep their packs of y for a row. The order of a sum depends on the columns alone.
 ///
-/// LogLanes: that of the lanes, or -1 where it is known at run time only. Heads: of a lane; two for of_pairs.
+/// LogLanes: log_lanes, or -1 if it is known only at run time. Heads: of a lane; two for of_pairs.
 template <int Width, int LogLanes, int Heads, class T>
 struct warp_dots {
   static constexpr int min_blocks_per_multiprocessor = 3,
@@ -226,8 +225,7 @@ void dots(const device_queue<cuda_device>& q, const local::csr_view<T>& a, const
 
 }  // namespace edge_detail
 
-/// As on_host::edge_dot. Where spmm would multiply a copy of x, copies of y and x of one head are taken, if
-/// they are wide.
+/// As on_host::edge_dot. If spmm would multiply a copy of x, this uses copies of y and x, for one wide head.
 template <class T>
 void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
               local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {

@@ -89,8 +89,8 @@ struct row_losses {
   }
 };
 
-/// How many of rows w, w + warps, ... of warp w have their first largest logit at their label, and numbers
-/// alone: of each set of labels.
+/// For each set of labels: how many of the rows w, w + warps, ... of warp w have no NaN and their first
+/// largest logit at their label.
 template <class T, std::size_t Sets>
 struct rows_correct {
   matrix_view<const T> logits;
@@ -125,7 +125,7 @@ struct rows_correct {
 /// Warps that go through the rows of a block.
 inline std::int64_t warps_of_rows(local_index rows) { return std::min<std::int64_t>(rows, most_parts); }
 
-/// Enqueues the loss and gradient of at least one row; the sum will be in scratch memory.
+/// Enqueues the loss and gradient of one or more rows; the sum will be in scratch memory.
 template <class T>
 const loss_sum* start_losses(const device_queue<cuda_device>& q, matrix_view<const T> logits,
                              const local_index* labels, T scale, matrix_view<T> gradient) {
@@ -148,7 +148,7 @@ double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> lo
                        logits.cols);
   return total.loss;
 }
-/// The same without a wait, for labels that are columns or negative.
+/// The same without waiting, for labels that are columns or negative.
 template <class T>
 void start_cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
                          const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How the lanes of a warp share a product of a sparse pattern with a dense block, and where it goes.
+/// How the lanes of a warp share a product of a sparse pattern with a dense block, and store its result.
 
 #include <algorithm>
 #include <bit>
@@ -43,15 +43,15 @@ struct add_to_rows {
   }
 };
 
-/// How 32 lanes share the work. Coefficients: 2^log_heads lanes for an entry, one a head. Columns:
-/// 2^log_lanes lanes for an entry, `packs_of_lane` packs each, 2^log_lanes packs apart. Warps that have the
-/// same entries take a block of columns each, of at most 16 heads.
+/// How 32 lanes share the work. Coefficients: 2^log_heads lanes for an entry, one per head. Columns:
+/// 2^log_lanes lanes for an entry, `packs_of_lane` packs each, 2^log_lanes packs apart. Warps with the same
+/// entries take a block of columns each, of at most 16 heads.
 struct warp_lanes {
   int log_heads, log_lanes;
   int batch, entries;  ///< entries at a time: of coefficients, of columns
   local_index packs_of_block, blocks;
 
-  /// Entries whose columns a lane takes without a test between them.
+  /// How many entries a lane processes without a test between them.
   static constexpr int together(bool one_head) { return one_head ? 4 : 2; }
 
   static warp_lanes of(const local::head_slice& s, local_index cols, int width, int packs_of_lane) {

@@ -21,14 +21,15 @@ namespace partita::on_cuda {
 /// columns. All lanes take part in everything: entries past the end of a row have weight 0 and the row's last
 /// column, so that an infinite number in that row of x gives NaN.
 ///
-/// Weights: column(e, of_x), the column of an entry for what follows, where x has it in of_x; in_row(row, h),
-/// what a row has for a lane; of_entry(e, column), what an entry has for all heads; at(in_row, of_entry, row,
-/// e, column, h), the weight; in_many_registers. `values`, if not null, gets the weights.
+/// Weights: column(e, of_x), the column of an entry for the functions below, if its column in x is of_x;
+/// in_row(row, h), the data of a row for a lane; of_entry(e, column), the data of an entry for all heads;
+/// at(in_row, of_entry, row, e, column, h), the weight; in_many_registers. The weights are stored in
+/// `values`, if not null.
 ///
-/// Those that are `bent` give three numbers, of which the lanes of columns take two, and the result is
-/// add_bent_to_rows (attention.hpp).
+/// `bent` weights are three numbers, two of them for the lanes of columns, and the result is add_bent_to_rows
+/// (attention.hpp).
 ///
-/// LogHeads, LogLanes: those of the lanes, or -1 where they are known at run time only.
+/// LogHeads, LogLanes: those of the lanes, or -1 if they are known only at run time.
 template <int Width, int LogHeads, int LogLanes, class Weights, class T, class Result>
 struct warp_product {
   static constexpr bool one_head = LogHeads == 0;
@@ -132,7 +133,7 @@ struct warp_product {
     }
   }
 
-  /// `count` entries; lanes have their columns, this lane's first at of_column.
+  /// Adds `count` entries. Lanes hold their columns; that of this lane's first entry is in lane of_column.
   template <class Weight>
   __device__ void add_batch(const lane& me, const Weight& weight, local_index column, int& of_column,
                             int count, totals& total) const {
@@ -165,7 +166,7 @@ struct warp_product {
     total.bent[c].at[j] += w.bent * x;
   }
 
-  /// Adds what the lanes of the same columns have; to `parts` if not null, and else to y.
+  /// Sums the totals of the lanes with the same columns into `parts` if not null, else into y.
   __device__ void put(const lane& me, totals& total, local_index row, sum* parts) const {
     const auto to = [&](local_index place, const sum& of_place) {
       if (parts != nullptr)
@@ -198,7 +199,7 @@ struct warp_product {
         for (int j = 0; j < Width; ++j) total[c].at[j] += __shfl_xor_sync(0xffffffffu, total[c].at[j], apart);
   }
 
-  /// f(column, total) for the columns below `cols`, neighbouring ones by neighbouring lanes.
+  /// Calls f(column, total) for the columns below `cols`; adjacent lanes take adjacent columns.
   template <class F>
   __device__ void by_columns(const lane& me, const sum (&total)[packs_of_lane], local_index cols,
                              const F& f) const {
@@ -216,7 +217,7 @@ struct warp_product {
       if (j < end) f(j, value);
     }
   }
-  /// To rows of y that do not begin at packs.
+  /// Stores to rows of y that are not aligned to packs.
   __device__ void put_columns(const lane& me, const totals& total, local_index row) const {
     by_columns(me, total.plain, result.y.cols, [&](local_index j, T value) { result.store(value, row, j); });
     if constexpr (!Weights::transposed) {
@@ -228,7 +229,7 @@ struct warp_product {
     }
   }
 
-  /// Those of the heads, of sources for each block of columns: 0 where it has none of a head's.
+  /// Stores the numbers of the heads; for sources, one per block of columns, 0 if no column is of the head.
   __device__ void put_numbers(const lane& me, const totals& total, local_index row, sum* parts) const {
     const auto to = [&](local_index place, T number) {
       if (parts != nullptr)
@@ -248,7 +249,7 @@ struct warp_product {
       }
     }
   }
-  /// Of the row's own x and `bent`, which all lanes of the same columns have.
+  /// The dot product of the row's own x and `bent`, which all lanes with the same columns hold.
   __device__ T dot_of_head(const lane& me, const sum (&bent)[packs_of_lane], local_index row) const {
     T dot = 0, parts[packs_of_lane] = {};
     const T* const own = result.own.row_data(row);
@@ -288,7 +289,7 @@ struct warp_product {
 
 namespace warp_detail {
 
-/// `places`: of sums in a row.
+/// `places`: how many sums a row has.
 template <int Width, class Weights, class T, class Result>
 void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
               const local::head_slice& s, const warp_lanes& lanes, const Weights& weights, T* values,
@@ -316,8 +317,8 @@ void multiply(const device_queue<cuda_device>& q, const pattern_rows& a, const l
   });
 }
 
-/// f(width of packs, the heads of their columns, x) for products of x, or of a copy of it where spmm would
-/// multiply one, if there is one head of many columns. Rows of `operands` are read or written by these packs.
+/// Calls f(width of packs, the heads of their columns, x) for products of x; if there is one wide head and
+/// spmm would multiply a copy of x, with such a copy. Rows of `operands` are read or written by these packs.
 template <class T, class F, class... Views>
 void in_packs(const device_queue<cuda_device>& q, const pattern_rows& a, const local::head_slice& s,
               const matrix_view<const T>& x, const F& f, const Views&... operands) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows with very many entries, such as the hubs of a graph, are summed in pieces, which threads may share,
-/// and the sums of the pieces are added in order. The pieces depend on the row only, and so do the bits of
-/// its sum.
+/// Rows with very many entries, such as the hubs of a graph, are summed in pieces that threads may share; the
+/// sums of the pieces are added in order. The pieces, and thus the bits of the sum, depend on the row only.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace partita::on_host {
 
-/// Whether a row of so many entries is summed in pieces.
+/// Whether a row with this many entries is summed in pieces.
 constexpr bool is_long(std::ptrdiff_t entries) { return entries > 8192; }
 
 /// The pieces of a long row with the entries [first, last); they may be long themselves.
@@ -38,7 +37,7 @@ struct row_pieces {
 
 namespace long_row_detail {
 
-/// Long rows that are to be shared by threads, and their pieces.
+/// Long rows to be shared by threads, and their pieces.
 struct shared_rows {
   struct row {
     local_index number, first_piece, pieces;
@@ -47,7 +46,7 @@ struct shared_rows {
   std::vector<row> rows;
   std::vector<local_index> offsets;  // of the pieces, row after row
 
-  /// The last rows of ranges, which are those that outweigh a range.
+  /// Takes the last rows of ranges: only these outweigh a range.
   shared_rows(const entry_ranges& ranges, const local_index* of_rows) {
     for (int k = 0; k + 1 < ranges.count; ++k) {
       const local_index end = ranges.begin(k + 1), i = end - 1;
@@ -66,9 +65,9 @@ struct shared_rows {
 }  // namespace long_row_detail
 
 /// Rows of y, each from the entries of its row of a. Calls sum(a, y, true, begin, end) for ranges of rows
-/// with about equally many entries, as run_entry_rows does. Where a long row outweighs a range, it calls
-/// sum(pieces, partial, false, k, k + 1), where the rows of `pieces` are the pieces of the row and those of
-/// `partial` have the columns of y, and then finish(row, total of these, row of y).
+/// with about equally many entries, as run_entry_rows does. If a long row outweighs a range, it calls
+/// sum(pieces, partial, false, k, k + 1) for each piece k, a row of `pieces` with its sum in row k of
+/// `partial`, and then finish(row, total of these, row of y).
 template <class T>
 inline void run_row_sums(
     int threads, const local::csr_view<T>& a, const matrix_view<T>& y,

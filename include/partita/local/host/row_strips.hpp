@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums of rows of X over the entries of rows of a sparse pattern. A row of Y is accumulated in vector
-/// registers, all of its columns in one pass, as far as registers go. The sums are bound by memory access, so
-/// rows of X are prefetched some entries ahead (prefetch_distance.hpp), and so are the entries themselves,
-/// whose streams the processor does not follow among so many random reads. Long rows are summed in pieces
-/// (long_rows.hpp).
+/// registers, all of its columns in one pass if there are enough registers. The sums are bound by memory
+/// access, so rows of X are prefetched some entries ahead (prefetch_distance.hpp). The entries are
+/// prefetched, too, since the hardware does not follow their streams among so many random reads. Long rows
+/// are summed in pieces (long_rows.hpp).
 
 #include <algorithm>
 #include <cstddef>
@@ -46,22 +46,22 @@ struct operands {
   }
 };
 
-/// What row col(e) of x is multiplied by: one value for all columns, that of the entry. Entry e was e + shift
-/// in the block whose values these are.
+/// The factor of row col(e) of x: one value for all columns, that of the entry. Entry e was entry e + shift
+/// of the block that has these values.
 template <class T>
 struct value_of_entry {
   const T* values;
 
   const T* of_entry(std::ptrdiff_t e, std::ptrdiff_t shift) const { return values + e + shift; }
   static constexpr local_index of_column(std::ptrdiff_t) { return 0; }
-  /// What the sum of a row is multiplied by.
+  /// The factor of the sum of a row.
   static constexpr T of_row(local_index) { return 1; }
   value_of_entry from(local_index) const { return *this; }
-  /// Of pieces of a row, whose sum is multiplied by of_row afterwards.
+  /// The factors for pieces of a row; their sum is multiplied by of_row afterwards.
   value_of_entry of_pieces(std::ptrdiff_t shift) const { return {values + shift}; }
-  /// Where all that is read for entry e begins.
+  /// The address from which data for entry e is read.
   const void* stream(std::ptrdiff_t e) const { return values + e; }
-  /// The same value for all.
+  /// The same value for all entries.
   static value_of_entry every(const T* value) { return {value}; }
 };
 
@@ -97,7 +97,7 @@ inline one_value<T> factors_of(const local::csr_view<T>& a) {
   return {&one, nullptr, 0, a.row_factors};
 }
 
-/// Or one value for each head. Column 0 is column `first` of the first head.
+/// One value for each entry and head. Column 0 is column `first` of the first head.
 template <class T>
 struct value_of_head {
   const T* values;
@@ -121,11 +121,11 @@ struct value_of_head {
   }
 };
 
-/// Rows of y of more than Count / 2 and at most Count vectors. Those of the second half end with the last
-/// column, and may overlap the others. The columns of a vector have one value. Entries are added to Sums sums
-/// by turns, so that those of a narrow row need not wait for each other. Packed: rows of x fill the vectors
-/// and follow each other, and those of a are in their natural order. Returns the first row in [begin, end)
-/// that is long, which it leaves, or end.
+/// Rows of y of more than Count / 2 and at most Count vectors. The vectors of the second half end at the last
+/// column, and may overlap the others. The columns of a vector share one value. Entries are added to Sums
+/// accumulators in turn, so that additions to a narrow row need not wait for each other. Packed: rows of x
+/// fill the vectors and are contiguous, and rows of a are in their natural order. Returns the first long row
+/// in [begin, end), which it does not compute, or end.
 template <class T, int Bytes, int Count, int Sums, bool Packed>
 struct strip {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
@@ -185,7 +185,7 @@ struct strip {
   static constexpr int pace = sizeof(X)<sizeof(T) && Count> 2 ? 2 : 1;
   static constexpr std::ptrdiff_t stream = 512;  // entries between a prefetch of entries and their use
 
-  /// Where row i of a is, with what some later row needs on its way.
+  /// The place of row i of a; also prefetches the data of a later row.
   template <class X, class Values>
   static row_place place_of(const operands<T, X>& p, const Values& values, local_index i) {
     constexpr local_index rows_ahead = 4;
@@ -201,12 +201,12 @@ struct strip {
   static void prefetch_row(const X* row) {
     for (int j = 0; j < lanes * Count; j += 64 / static_cast<int>(sizeof(X))) __builtin_prefetch(row + j);
   }
-  /// Where vector n of a row begins, whose second half begins at `second`.
+  /// Where vector n of a row begins, if the second half begins at `second`.
   static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
     return n < half ? std::ptrdiff_t{n} * lanes : second + (n - half) * lanes;
   }
-  /// sums[n] += factor x, for the `pace` vectors that begin at x: two of bfloat16, whose even and odd columns
-  /// are summed apart, which takes two instructions instead of five to widen each.
+  /// sums[n] += factor x, for the `pace` vectors that begin at x. For bfloat16 these are two, with sums of
+  /// even and of odd columns: widening a vector then takes two instructions instead of five.
   template <class X>
   static void add(T factor, const X* x, vector* sums) {
     using bits = vector_of<std::uint32_t, Bytes>;
@@ -224,7 +224,7 @@ struct strip {
       *sums += factor * __builtin_bit_cast(vector, wide);
     }
   }
-  /// The first and the second vector, from their even and their odd columns.
+  /// Turns the sums of even and of odd columns into the first and the second vector.
   static void interleave(vector* sums) {
     const vector a = sums[0], b = sums[1];
     if constexpr (lanes == 4) {
@@ -244,7 +244,7 @@ struct strip {
   static place& at(T* row, int n, std::ptrdiff_t second) {
     return *reinterpret_cast<place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
-  /// The row of y from its sum, `scale` in the place of fusion.alpha. `ends`: more follows than that.
+  /// Stores a row of y from its sum, with `scale` for fusion.alpha. `ends`: the rest of the epilogue follows.
   static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, T scale, bool ends,
                     std::ptrdiff_t second, T* y) {
     if (scale != 1)
@@ -276,12 +276,12 @@ inline local_index compiled(const operands<T, X>& p, const Values& values, local
 template <class T, class Values>
 inline constexpr bool by_head = std::is_same_v<Values, value_of_head<T>>;
 
-/// The bytes of the shortest vectors: one column, or as many as columns of heads share at least.
+/// The bytes of the shortest vectors: one column, or the fewest columns that share a head's value.
 template <class T, class Values>
 inline constexpr int shortest = by_head<T, Values> ? 16 : static_cast<int>(sizeof(T));
 
-/// The kernel of `cols` columns, which Most vectors of Bytes hold and one fills. `packed`: rows of x have no
-/// gaps, and those of a their natural order.
+/// The kernel for `cols` columns, which fill at least one vector of Bytes and at most Most. `packed`: rows of
+/// x have no gaps, and rows of a are in their natural order.
 template <instruction_set I, class T, class X, class Values, int Bytes, int Most,
           int Sums = Most == 1 ? 4 : 1>
 inline kernel<T, X, Values> kernel_of(local_index cols, bool packed) {
@@ -311,8 +311,7 @@ inline void finish_row(const operands<T, X>& p, const T* total, local_index i, T
            &one);
 }
 
-/// Rows [begin, end) of y, which `run` can do but for long rows. `of_total` is the kernel that multiplies
-/// what is stored as T.
+/// Rows [begin, end) of y; `run` computes all but the long ones. `of_total` is the kernel for x stored as T.
 template <class T, class X, class Values>
 inline void sum_rows(kernel<T, X, Values> run, kernel<T, T, Values> of_total, const operands<T, X>& p,
                      const Values& values, local_index begin, local_index end) {
@@ -334,9 +333,9 @@ inline void sum_rows(kernel<T, X, Values> run, kernel<T, T, Values> of_total, co
   }
 }
 
-/// Rows [begin, end) of y, in vectors of Bytes, or shorter ones if a row does not fill these or they would
-/// span columns with different values: those of every `shared` columns are the same, a power of two that
-/// divides the number of columns, or 0 if all are.
+/// Rows [begin, end) of y, in vectors of Bytes, or in shorter ones if a row does not fill these or if they
+/// would span columns with different values. Every `shared` columns, a power of two that divides the number
+/// of columns, have the same value; 0 if all have.
 template <instruction_set I, class T, class X, class Values, int Bytes = register_bytes(I)>
 inline void multiply_rows(const operands<T, X>& p, const Values& values, local_index shared,
                           local_index begin, local_index end) {
@@ -368,7 +367,7 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
                          p.a.nonzeros(), p.a.offsets, p.x.rows, begin, end, rows);
 }
 
-/// Row i of y from the sum of its pieces, which threads have shared.
+/// Row i of y from the sum of its pieces, which several threads computed.
 template <instruction_set I, class Values, class T, class X>
 inline void finish_shared_row(const operands<T, X>& p, const Values& values, const T* total, local_index i) {
   finish_row(p, total, i, values.of_row(i), [](const operands<T>& last, const T* one) {
