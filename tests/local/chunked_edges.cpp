@@ -3,6 +3,7 @@
 #include "partita/local/chunked_edges.hpp"
 
 #include <doctest/doctest.h>
+#include <set>
 
 #include "support/far_place.hpp"
 #include "support/ranks.hpp"
@@ -211,6 +212,20 @@ void check_row_fold(arena& on) {
   CHECK(same_bits(values_of<double>(of_out), values_of<double>(out.view())));
 }
 
+/// The transpose of a pattern, in which no entry is twice.
+sparse_block<double> transposed_once(const csr_view<double>& a) {
+  std::set<std::pair<local_index, local_index>> entries;
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) entries.emplace(a.columns[e], i);
+  std::vector<local_index> lengths(static_cast<std::size_t>(a.cols));
+  for (const auto& [column, row] : entries) ++lengths[static_cast<std::size_t>(column)];
+  sparse_block<double> turned(lengths, a.rows);
+  auto to =
+      turned.columns.begin() + static_cast<std::ptrdiff_t>(turned.columns_lead) + turned.offsets.front();
+  for (const auto& [column, row] : entries) *to++ = row;
+  return turned;
+}
+
 void check_max(arena& on) {
   const local_index width = on.of.heads;
   block<double> x = on.columns(width, 1), y = on.rows(width, 2), dx = on.columns(width, 3);
@@ -222,15 +237,27 @@ void check_max(arena& on) {
   const matrix_view<double> of_y = on.row(on.rows(width, 5)), of_dx = on.column(dx);
   const matrix_view<local_index> of_arg = on.place.put(zero, on.is.rows);
   on.run([&] { local::chunked::max_aggregate(on.place.q, on.passes, 0, on.far_a, of_x, of_y, of_arg); },
-         on.passes.predicted(on.place.q, 0, on.far_a, {}, gathers(of_x), writes(of_y), writes(of_arg)));
-  CHECK(same_bits(values_of<local_index>(of_arg), values_of<local_index>(arg.view())));
+         on.passes.predicted(on.place.q, 0, on.far_a, {.global_columns = true}, gathers(of_x), writes(of_y),
+                             writes(of_arg)));
+  std::vector<local_index> columns = values_of<local_index>(arg.view());
+  for (local_index& e : columns)
+    if (e >= 0) e = on.a.columns[e];
+  CHECK(same_bits(values_of<local_index>(of_arg), columns));
   CHECK(same_bits(values_of<double>(of_y), values_of<double>(y.view())));
+  for (local_index i = 0; i < dx.rows; ++i)
+    for (local_index j = 0; j < width; ++j) dx.view()(i, j) = 0;
   max_scatter(on.place.near, on.a, arg.view(), dy.view(), dx.view());
+  const sparse_block<double> turned = transposed_once(on.a);
+  csr_view<double> t = on.place.put(turned, on.is.structure, false);
+  t.values = nullptr;
   const matrix_view<const local_index> winners = of_arg;
-  on.run([&] { local::chunked::max_scatter(on.place.q, on.passes, 0, on.far_a, winners, of_dy, of_dx); },
-         on.passes.predicted(on.place.q, 0, on.far_a, {}, local::copies(winners), reads(of_dy),
-                             adds(of_dx, 1.0)));
-  CHECK(distance(values_of<double>(of_dx), values_of<double>(dx.view())) < 1e-13);
+  const auto pass = [&](auto f) { return f(gathers(of_dy), gathers(winners), writes(of_dx)); };
+  const memory::far_traffic moved =
+      pass([&](auto... o) { return on.passes.predicted(on.place.q, 1, t, {}, o...); });
+  CHECK(moved.written == (on.is.columns ? values_of<double>(dx.view()).size() * sizeof(double) : 0));
+  on.run([&] { local::chunked::max_gather(on.place.q, on.passes, 1, t, 0, winners, of_dy, of_dx); }, moved);
+  on.same_rows(of_dx, dx.view(),
+               pass([&](auto... o) { return on.passes.chunks(on.place.q, 1, t, {}, o...); }));
 }
 
 void check_all(const sparse_block<double>& graph, const far_case& of) {

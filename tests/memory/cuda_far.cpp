@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/local/chunked_edges.hpp"
@@ -140,6 +142,15 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
       columns.push_back((7 * i + 11 * k) % cols);
     offsets.push_back(static_cast<local_index>(columns.size()));
   }
+  std::vector<local_index> turned_offsets{0}, turned;  // the transpose, in which no entry is twice
+  for (local_index c = 0; c < cols; ++c) {
+    for (local_index i = 0; i < rows; ++i)
+      if (std::find(columns.begin() + offsets[static_cast<std::size_t>(i)],
+                    columns.begin() + offsets[static_cast<std::size_t>(i) + 1],
+                    c) != columns.begin() + offsets[static_cast<std::size_t>(i) + 1])
+        turned.push_back(i);
+    turned_offsets.push_back(static_cast<local_index>(turned.size()));
+  }
   const auto put = [&]<class V>(const std::vector<V>& from) {
     buffer<V, cuda_device> b(q, from.size());
     copy(q, std::span<const V>(from), b.span());
@@ -151,13 +162,15 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
       v[k] = static_cast<double>((k * 37 + static_cast<std::size_t>(seed) * 11) % 101) / 101 - 0.5;
     return put(v);
   };
-  const auto o = put(offsets), c = put(columns);
+  const auto o = put(offsets), c = put(columns), turned_o = put(turned_offsets), turned_c = put(turned);
   const std::size_t entries = columns.size();
+  const local::csr_view<double> transposed{
+      cols, rows, turned_o.data(), turned_c.data(), nullptr, static_cast<local_index>(turned.size())};
   const local::csr_view<double> a{rows, cols, o.data(), c.data(), nullptr, static_cast<local_index>(entries)};
   auto values = numbers(2 * entries, 1), d = numbers(2 * entries, 2), x = numbers(180, 3),
        y = numbers(240, 4), z = numbers(180, 5), source = numbers(60, 6), target = numbers(80, 7),
        sums = numbers(80, 8), dots = numbers(80, 9), ds = numbers(60, 10), dt = numbers(80, 11),
-       largest = numbers(240, 12), won = numbers(180, 13);
+       largest = numbers(240, 12), won = put(std::vector<double>(180, 0.0));
   auto arg = put(std::vector<local_index>(240, 0));
   const auto of = [](buffer<double, cuda_device>& b, local_index m, local_index n) {
     return matrix_view<double>{b.data(), m, n};
@@ -177,8 +190,13 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
   chunked::edge_row_fold(q, edges, 0, a, heads, base::larger_of{}, values.data(), of(dots, rows, heads));
   const matrix_view<local_index> winners{arg.data(), rows, width};
   chunked::max_aggregate(q, edges, 0, a, of(x, cols, width), of(largest, rows, width), winners);
-  chunked::max_scatter(q, edges, 0, a, matrix_view<const local_index>(winners), of(y, rows, width),
-                       of(won, cols, width));
+  const bool gathers = chunked::gathers_maxima(q);
+  if (gathers)
+    chunked::max_gather(q, edges, 1, transposed, 0, matrix_view<const local_index>(winners),
+                        of(y, rows, width), of(won, cols, width));
+  else
+    chunked::max_scatter(q, edges, 0, a, matrix_view<const local_index>(winners), of(y, rows, width),
+                         of(won, cols, width));
   std::vector<std::vector<double>> results;
   for (auto* const b : {&values, &y, &z, &sums, &dots, &ds, &dt, &largest, &won}) {
     results.emplace_back(b->size());
@@ -186,6 +204,8 @@ std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
   }
   std::vector<local_index> found(arg.size());
   copy(q, std::span<const local_index>(arg.span()), std::span<local_index>(found));
+  for (local_index& e : found)
+    if (!gathers && e >= 0) e = columns[static_cast<std::size_t>(e)];
   results.emplace_back(found.begin(), found.end());
   return results;
 }

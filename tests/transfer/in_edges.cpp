@@ -22,6 +22,17 @@ std::vector<local_index> columns_of(const device_queue<host>& q,
   return columns;
 }
 
+/// The rows and columns of a pattern of one tile, by rows.
+std::vector<std::array<local_index, 2>> entries_of(const device_queue<host>& q,
+                                                   const local::csr_tiles<double, host>& pattern) {
+  const local::entry_lists lists = pattern.entries(q);
+  std::vector<std::array<local_index, 2>> entries;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(pattern.rows); ++i)
+    for (std::size_t e = lists.begin(0, i); e < lists.end(0, i); ++e)
+      entries.push_back({static_cast<local_index>(i), lists.column(e)});
+  return entries;
+}
+
 TEST_CASE("in-edges are whole rows in the order of columns, and those of own vertices among them") {
   constexpr global_index n = 31;
   const auto entries = sparse_entries({n, n}, 4);
@@ -48,6 +59,13 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
         CHECK(std::is_sorted(needed.begin(), needed.end()));
         const auto exchange = found.make_halo();
         CHECK(exchange.table_rows() == found.own().size() + static_cast<global_index>(needed.size()));
+        const auto out = found.out_rows(exchange);
+        CHECK(out.rows == exchange.table_rows());
+        CHECK(out.widths == std::vector{static_cast<local_index>(found.own().size())});
+        auto turned = entries_of(m.queue(), found.own_rows(exchange));
+        for (auto& e : turned) std::swap(e[0], e[1]);
+        std::ranges::sort(turned);
+        CHECK(entries_of(m.queue(), out) == turned);
         const std::vector<local_index> positions = columns_of(m.queue(), found.own_rows(exchange));
         REQUIRE(positions.size() == own.size());
         for (std::size_t e = 0; e < own.size(); ++e) {

@@ -3,6 +3,7 @@
 /// Max aggregation over in-neighbours, under any policy.
 
 #include <memory>
+#include <optional>
 
 #include "partita/algebra/reproducible_verbs.hpp"
 #include "partita/local/chunked.hpp"
@@ -47,12 +48,18 @@ class max_aggregation {
     require(dh);
     if (gradient_) return (*gradient_)(rows_.parts(0), winners(), dy.local(), dh.local());
     const auto& q = mesh_.queue();
-    local::chunked::fill(q, T(0), table());
     std::size_t number = 0;
-    for (const local::csr_slice<T>& part : rows_.parts(0))
-      local::chunked::max_scatter(q, passes_, number++, part.entries, part.rows_of(winners()),
-                                  part.rows_of(dy.local()), table());  // (own + needed, f)
-    halo_.scatter_add(table(), dh.local());                            // (n/P, f)
+    if (out_rows_) {
+      for (const local::csr_slice<T>& part : out_rows_->parts(0))
+        local::chunked::max_gather(q, passes_, number++, part.entries, part.first_row, winners(), dy.local(),
+                                   part.rows_of(table()));  // rows of (own + needed, f)
+    } else {
+      local::chunked::fill(q, T(0), table());
+      for (const local::csr_slice<T>& part : rows_.parts(0))
+        local::chunked::max_scatter(q, passes_, number++, part.entries, part.rows_of(winners()),
+                                    part.rows_of(dy.local()), table());  // (own + needed, f)
+    }
+    halo_.scatter_add(table(), dh.local());  // (n/P, f)
   }
 
   /// What this rank receives in one forward, in one backward and in both, in closed form.
@@ -76,6 +83,7 @@ class max_aggregation {
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
     if (const auto* const verbs = algebra::reproducible_verbs_of<T>(mesh_))
       gradient_ = verbs->make_max_gradient(mesh_, rows.sources(), rows.needed(), rows.vertices().size());
+    if (!gradient_ && local::chunked::gathers_maxima(mesh_.queue())) out_rows_ = rows.out_rows(halo_);
     if constexpr (local::chunked::scatters_by_inverse<T, Device>)
       for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
         passes_.prepare_inverse(mesh_.queue(), number++, part.entries);
@@ -94,10 +102,11 @@ class max_aggregation {
   blocking vertices_;
   local_index width_;
   transfer::halo<T, Device> halo_;
-  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  buffer<T, Device> table_;           ///< first of values, then of gradients
+  local::csr_tiles<T, Device> rows_;                     ///< a pattern: one tile without values
+  std::optional<local::csr_tiles<T, Device>> out_rows_;  ///< its transpose, where gradients are gathered
+  buffer<T, Device> table_;                              ///< first of values, then of gradients
   buffer<local_index, Device> winners_;
-  local::entry_passes<Device> passes_;                          ///< over the parts of rows_
+  local::entry_passes<Device> passes_;                          ///< over the parts of both
   std::unique_ptr<algebra::max_gradient<T, Device>> gradient_;  ///< on a reproducible mesh, else null
 };
 

@@ -38,11 +38,28 @@ struct later_entry {
   constexpr local_index operator()(local_index e) const { return e < 0 ? e : e + by; }
 };
 
-/// Numbers of entries within a chunk; -1 for those that are not in it.
-struct entry_in_chunk {
-  local_index first, count;
+/// The columns of entries in place of their numbers; -1 stays.
+struct column_of_entry {
+  const local_index* columns;
+  const local_index* names;  ///< of the columns, if these are renumbered
   constexpr local_index operator()(local_index e) const {
-    return e >= first && e - first < count ? e - first : -1;
+    return e < 0 ? e : names == nullptr ? columns[e] : names[columns[e]];
+  }
+};
+
+/// The sum of the gradients that row first_name + i has won, from those before it in its own place if `adds`.
+template <class T>
+struct sum_of_won {
+  const local_index *offsets, *columns;
+  matrix_view<const local_index> winners;
+  matrix_view<const T> gradients;
+  local_index first_name;
+  bool adds;
+  constexpr T operator()(local_index i, local_index j, T so_far) const {
+    T sum = adds ? so_far : T(0);
+    for (local_index e = offsets[i]; e < offsets[i + 1]; ++e)
+      if (winners(columns[e], j) == first_name + i) sum += gradients(columns[e], j);
+    return sum;
   }
 };
 
@@ -249,21 +266,32 @@ void edge_dot(const device_queue<Device>& q, entry_passes<Device>& edges, std::s
       beta == T(0) ? writes_entries(values, s.heads) : updates_entries(values, s.heads));
 }
 
-/// The kernel max_aggregate; the winners of the pieces of a row are compared.
+/// Whether the gradient of a maximum is gathered, by max_gather, not scattered.
+template <class Device>
+bool gathers_maxima(const device_queue<Device>& q) {
+  return !runs_whole(q) && multiplies_parts(q);
+}
+
+/// The kernel max_aggregate; the winners of the pieces of a row are compared. On a queue that gathers_maxima
+/// arg has the columns of the winners in place of their entries.
 template <class T, class Device>
 void max_aggregate(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                    const csr_view<T>& a, input_view<T> x, matrix_view<T> y, matrix_view<local_index> arg) {
   using indices = matrix_view<local_index>;
   buffer<T, Device> memory;
   buffer<local_index, Device> more;
+  const bool names_columns = gathers_maxima(q);
   const auto find = [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest,
                         indices where) {
     max_aggregate(q, c.pattern, of_columns, largest, where);
-    if (c.first_entry != 0)
+    if (names_columns)
+      transform(q, detail::column_of_entry{c.pattern.columns, c.global_columns},
+                matrix_view<const local_index>(where), where);
+    else if (c.first_entry != 0)
       transform(q, detail::later_entry{c.first_entry}, matrix_view<const local_index>(where), where);
   };
   edges(
-      q, number, a, {.what = "maximum"},
+      q, number, a, {.global_columns = names_columns, .what = "maximum"},
       [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest, indices where) {
         if (!c.splits_first_row) return find(c, of_columns, largest, where);
         const matrix_view<T> piece = detail::one_row(q, memory, y.cols);
@@ -282,33 +310,38 @@ inline constexpr bool scatters_by_inverse =
     !std::is_same_v<decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), csr_view<T>{})),
                     csr_view<T>>;
 
-/// The kernel max_scatter, for a in place of its max_scatter_pattern.
+/// The kernel max_scatter, for a in place of its max_scatter_pattern, on a queue that does not gather maxima.
 template <class T, class Device>
 void max_scatter(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
                  const csr_view<T>& a, matrix_view<const local_index> arg, input_view<T> dy,
                  matrix_view<T> dx) {
-  constexpr bool by_inverse = scatters_by_inverse<T, Device>;
-  const auto scatter = [&](const csr_view<T>& pattern, const auto& inverse, matrix_view<const local_index> e,
-                           matrix_view<const T> from, matrix_view<T> to) {
-    if constexpr (by_inverse)
-      max_scatter(q, inverse(), e, from, to);
-    else
-      max_scatter(q, pattern, e, from, to);
-  };
   edges(
-      q, number, a, {.inverse = by_inverse, .what = "maximum gradient"},
-      [&](const edge_chunk<T>& c, matrix_view<local_index> winners, matrix_view<const T> of_rows,
-          matrix_view<T> to) {
-        if (c.is_whole)
-          return scatter(
-              a, [&]() -> csr_inverse_view { return edges.inverse(q, number, a); }, winners, of_rows, to);
-        if (c.adds) fill(q, T(0), to);
-        transform(q, detail::entry_in_chunk{c.first_entry, c.pattern.entries},
-                  matrix_view<const local_index>(winners), winners);
-        scatter(
-            c.pattern, [&] { return c.inverse; }, winners, of_rows, to);
+      q, number, a, {.what = "maximum gradient"},
+      [&](const edge_chunk<T>&, matrix_view<const local_index>, matrix_view<const T>, matrix_view<T>) {
+        if constexpr (scatters_by_inverse<T, Device>)
+          max_scatter(q, edges.inverse(q, number, a), arg, dy, dx);
+        else
+          max_scatter(q, a, arg, dy, dx);
       },
-      copies(arg), reads(dy), adds(dx, T(1)));
+      reads(arg), reads(dy), adds(dx, T(1)));
+}
+
+/// dx(i, j) = the sum of dy(v, j) over the entries (i, v) of row i with arg(v, j) = first + i, in their
+/// order: the gradient of max_aggregate on a queue that gathers_maxima. `transposed`: rows of the transpose
+/// of its pattern, from row `first` on, in which no entry is twice.
+template <class T, class Device>
+void max_gather(const device_queue<Device>& q, entry_passes<Device>& edges, std::size_t number,
+                const csr_view<T>& transposed, local_index first, matrix_view<const local_index> arg,
+                input_view<T> dy, matrix_view<T> dx) {
+  edges(
+      q, number, transposed, {.what = "maximum gradient"},
+      [&](const edge_chunk<T>& c, matrix_view<const T> gradients, matrix_view<const local_index> winners,
+          matrix_view<T> to) {
+        const detail::sum_of_won<T> sum{c.pattern.offsets, c.pattern.columns,   winners,
+                                        gradients,         first + c.first_row, c.splits_first_row};
+        transform_indexed(q, sum, matrix_view<const T>(to), to);
+      },
+      gathers(dy), gathers(arg), writes(dx));
 }
 
 /// The kernel edge_apply_multiply: in one pass or, where passes go in chunks, after store(number), which has

@@ -74,14 +74,6 @@ Operand multiplied(Operand x, local_index each) {
   x.work = static_cast<double>(each);
   return x;
 }
-/// Rows of which each chunk gets copies that it may change; all of a pass is not copied, and not to be
-/// changed.
-template <class T>
-auto copies(matrix_view<const T> x) {
-  typed_operand<T, along::rows> of{detail::operand_of<along::rows>(x, true, false)};
-  of.is_copied = true;
-  return of;
-}
 /// A vector with an element for each row.
 template <class T>
 matrix_view<T> one_per_row(T* data, local_index rows) {

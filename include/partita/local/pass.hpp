@@ -77,16 +77,23 @@ void scale_rows(const device_queue<Device>& q, scalar<T> beta, matrix_view<T> y)
         updates(y));
 }
 
+/// For operands of T, and of local_index beside them.
 template <class T, class Device>
 struct column_kernels {
   using rows = std::span<const local_index>;
 
   static void gather(const device_queue<Device>& q, const operand& from, rows list, std::byte* to) {
-    gather_rows(q, rows_of<const T>(from), list, reinterpret_cast<T*>(to));
+    if (from.element == sizeof(T))
+      gather_rows(q, rows_of<const T>(from), list, reinterpret_cast<T*>(to));
+    else
+      gather_rows(q, rows_of<const local_index>(from), list, reinterpret_cast<local_index*>(to));
   }
   static void place(const device_queue<Device>& q, const operand& from, rows list, rows places,
                     const operand& to) {
-    move_rows(q, rows_of<const T>(from), list, places, rows_of<T>(to));
+    if (from.element == sizeof(T))
+      move_rows(q, rows_of<const T>(from), list, places, rows_of<T>(to));
+    else
+      move_rows(q, rows_of<const local_index>(from), list, places, rows_of<local_index>(to));
   }
   static void name(const device_queue<Device>& q, rows list, rows places, local_index* to) {
     scatter_rows(q, list.data(), places, matrix_view<local_index>{to, 0, 1, 1});

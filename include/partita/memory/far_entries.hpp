@@ -36,7 +36,7 @@ pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<c
     const bool far = is_far(c, x) && (x.has != along::entries || p.a.entries != 0);
     some = some || far;
     s.has[i] = x.has;
-    s.of[i] = far || x.is_copied || x.has == along::columns ? x.row_bytes() : 0;
+    s.of[i] = far || x.has == along::columns ? x.row_bytes() : 0;
     s.kept[i] = far && x.has == along::rows && x.is_written ? x.row_bytes() : 0;
     if (x.has != along::columns) continue;
     s.renumbers = s.renumbers || far;

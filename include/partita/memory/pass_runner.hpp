@@ -26,7 +26,6 @@ struct operand {
   std::size_t element = 1;
   along has = along::rows;
   bool is_read = false, is_written = false;
-  bool is_copied = false;  ///< whether chunks get copies, which they may change
   double beta = 1;
   double work = 0;  ///< multiplications for each of its elements, of a dense product
 

@@ -3,6 +3,7 @@
 /// The in-edges of a rank's own vertices, as whole rows, under any policy.
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "partita/matrix/sparse.hpp"
@@ -69,6 +70,23 @@ class in_edges {
     std::vector<local_index> positions;
     for (const local_index c : own_columns()) positions.push_back(h.row_of(c));
     return pattern(own(), positions, base::to_local(h.table_rows(), "the rows of a halo"));
+  }
+  /// The transpose of that: for each row of the table the own vertices that it has an edge to, counted from
+  /// the first one, ascending.
+  local::csr_tiles<T, Device> out_rows(const halo<T, Device>& h) const {
+    const std::vector<std::size_t> begins = own_offsets();
+    std::vector<std::size_t> offsets(static_cast<std::size_t>(h.table_rows()) + 1, 0);
+    const auto row_of = [&](std::size_t e) { return static_cast<std::size_t>(h.row_of(own_columns()[e])); };
+    for (std::size_t e = 0; e < begins.back(); ++e) ++offsets[row_of(e) + 1];
+    std::inclusive_scan(offsets.begin(), offsets.end(), offsets.begin());
+    std::vector<std::size_t> next = offsets;
+    std::vector<local_index> targets(begins.back());
+    for (std::size_t v = 0; v + 1 < begins.size(); ++v)
+      for (std::size_t e = begins[v]; e < begins[v + 1]; ++e)
+        targets[next[row_of(e)]++] = static_cast<local_index>(v);
+    return local::make_tile<T>(mesh_.queue(), {0, h.table_rows()}, offsets, targets,
+                               base::to_local(own().size(), "the own vertices of a rank"), {},
+                               mesh_.tile_entries());
   }
 
  private:
