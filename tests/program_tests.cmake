@@ -4,7 +4,8 @@
 # The numbered examples and those of downstream/, each of which ends in a check, are compiled as one program.
 set(examples)
 foreach(target 01_hello_mesh 02_distribute 03_spmm 04_redistribute 05_gcn 06_your_own_policy 07_your_own_layer 08_mini_batch 09_read_files
-               10_trainer 11_gemm 12_mpi 13_your_own_loop 14_gcn_by_hand 15_relations 16_mesh_network 17_link_prediction)
+               10_trainer 11_gemm 12_mpi 13_your_own_loop 14_gcn_by_hand 15_relations 16_mesh_network 17_link_prediction
+               18_links_in_batches)
   if(TARGET ${target})
     list(APPEND examples ${PROJECT_SOURCE_DIR}/examples/${target}.cpp)
     set(command examples_together ${target})
@@ -252,7 +253,7 @@ if(TARGET train AND CMAKE_BUILD_TYPE STREQUAL "Release" AND PARTITA_PRECISIONS S
     partita_add_script_test(python_module TIMEOUT 1200 RANKS 4 COMMAND
       ${programs}/python_module.sh ${python_for_module} ${PROJECT_SOURCE_DIR} $<TARGET_FILE_DIR:partita_compiled_f32>
       ${PROJECT_BINARY_DIR}/python ${CMAKE_CXX_COMPILER} CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
-    set_property(TEST python_module APPEND PROPERTY ENVIRONMENT PARTITA_TRAIN=$<TARGET_FILE:train>)
+    set_property(TEST python_module APPEND PROPERTY ENVIRONMENT PARTITA_TRAIN=$<TARGET_FILE:train> PARTITA_PREDICT=$<TARGET_FILE:predict>)
     if(TARGET partita::mpi)
       list(JOIN launch " " launch_on)
       set_property(TEST python_module APPEND PROPERTY ENVIRONMENT "PARTITA_MPIRUN=${launch_on} 4")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Says how a model is trained fastest on a machine: under which policy, on which mesh, with what exchanged
 /// and in which order of the vertices. The machine need not be there, and nothing is set up but for models
-/// that read entries when they are made.
+/// that read entries when they are made. Without a machine it compares words and bytes.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong. Of several
 /// processes of a job, the first one plans.
 
@@ -140,7 +140,7 @@ std::vector<nn::policy_candidate> compared(const command& c, const plan_command&
     plan_search here = from;
     if (world.rank() == 0 && !c.quiet)
       here.policies.observe = work_printer({.name = "plan: comparing", .unit = "candidates", .to = stderr});
-    nn::policy_choice found = choose_on(*c.machine, here, world, data, c);
+    nn::policy_choice found = choose_on(c.machine ? &*c.machine : nullptr, here, world, data, c);
     if (world.rank() == 0) all = std::move(found.candidates);
   });
   return all;
@@ -179,10 +179,16 @@ int main(int argc, char** argv) {
         argc, argv,
         {.program = "plan",
          .purpose = "Predicts with which policy, mesh and exchanges `train` is fastest with these\n"
-                    "options on the machine described by --machine, as written by `calibrate`.",
+                    "options on the machine described by --machine, as written by `calibrate`.\n"
+                    "Without --machine it compares words and bytes, and seconds are unknown.",
          .add = [&](CLI::App& app) { add_plan(app, p); }});
-    refuse_if(!c.machine || c.machine->kernels == nullptr,
-              "plan needs --machine FILE.json with kernels, such as `calibrate FILE.json` writes it");
+    if (c.machine)
+      refuse_if(c.machine->kernels == nullptr,
+                "--machine {} has no kernels, such as `calibrate FILE.json` writes; without --machine plan "
+                "compares words and bytes",
+                c.machine->file);
+    refuse_if(!c.machine && c.in_batches(),
+              "plan compares placements of --batch by seconds, which need --machine FILE.json with kernels");
     for (const auto& [given, option] :
          {std::pair(!c.far.empty(), "--far"), std::pair(c.reproducible, "--reproducible"),
           std::pair(c.device != "cpu", "--device cuda")})
@@ -199,8 +205,8 @@ int main(int argc, char** argv) {
         arrangement_of(c.policy, c.mesh, {}, ranks / std::max(1, stages));  // throws if it does not fit
     if (!c.quiet && !c.ranks && ranks > 1)
       fmt::print(stderr, "plan: for {} ranks, those of this job\n", ranks);
-    if (const std::string assumed = c.machine->assumption(ranks); !c.quiet && !assumed.empty())
-      fmt::print(stderr, "plan: {}\n", assumed);
+    const std::string assumed = c.machine ? c.machine->assumption(ranks) : "";
+    if (!c.quiet && !assumed.empty()) fmt::print(stderr, "plan: {}\n", assumed);
     const std::vector<planned> all = plan(c, p, ranks);
     if (!c.quiet) print_plan(all, c, ranks, p.rows, p.given);
     if (!c.json.empty()) write_plan(c.json, all, c, ranks);

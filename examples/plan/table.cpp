@@ -56,6 +56,11 @@ std::string options_of(const planned& p, const command& c) {
 /// Of what seconds and words are.
 const char* unit_of(const command& c) { return c.in_batches() ? "an epoch" : "a step"; }
 
+/// What a machine takes, in ms; - where none is given.
+std::string milliseconds(double seconds, const command& c) {
+  return c.machine ? fmt::format("{:.3f}", 1e3 * seconds) : "-";
+}
+
 /// Of those that fit, or of all if none does, the first of those with the fewest words.
 auto fewest_words(const std::vector<planned>& all, const command& c) {
   return std::ranges::min_element(
@@ -66,18 +71,23 @@ auto fewest_words(const std::vector<planned>& all, const command& c) {
 std::string reason(const std::vector<planned>& all, const command& c) {
   const planned& best = all.front();
   const nn::policy_cost& cost = best.of.cost;
-  std::string why = fmt::format("{:.3f} ms {}, of which the rank that waits most waits {:.0f} %",
-                                1e3 * cost.seconds, unit_of(c), 100 * cost.waiting / cost.seconds);
+  std::string why = c.machine ? fmt::format("{:.3f} ms {}, of which the rank that waits most waits {:.0f} %",
+                                            1e3 * cost.seconds, unit_of(c), 100 * cost.waiting / cost.seconds)
+                              : fmt::format(
+                                    "the least product of words {} and bytes of the busiest rank, {} and {}; "
+                                    "without --machine seconds are unknown",
+                                    unit_of(c), cost.words.max_rank, cost.bytes());
   const auto other = std::ranges::find_if(
       all, [&](const planned& p) { return p.of.policy.name != best.of.policy.name && fits(p, c.memory); });
-  if (other != all.end())
+  if (c.machine && other != all.end())
     why += fmt::format("; the next policy, {}, takes {:.2f} times as long", other->of.policy.name,
                        other->of.cost.seconds / cost.seconds);
   const auto least = fewest_words(all, c);
   if (least->of.cost.words.max_rank < cost.words.max_rank)
-    why += fmt::format("; the fewest words are {} of {}, and it takes {:.2f} times as long",
-                       least->of.cost.words.max_rank, options_of(*least, c),
-                       least->of.cost.seconds / cost.seconds);
+    why += fmt::format(
+        "; the fewest words are {} of {}, and it {}", least->of.cost.words.max_rank, options_of(*least, c),
+        c.machine ? fmt::format("takes {:.2f} times as long", least->of.cost.seconds / cost.seconds)
+                  : fmt::format("needs {} bytes", least->of.cost.bytes()));
   const auto large = std::ranges::count_if(all, [&](const planned& p) { return !fits(p, c.memory); });
   if (large > 0) why += fmt::format("; {} of {} do not fit into --memory", large, all.size());
   return why;
@@ -122,18 +132,21 @@ void print_plan(const std::vector<planned>& all, const command& c, int ranks, in
   std::vector<planned> table(all.begin(), all.begin() + shown);
   if (const auto least = fewest_words(all, c); least - all.begin() >= shown) table.push_back(*least);
   for (const planned& p : table)
-    fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:10.3f} {:10.3f} {:14} {:10.2f}{}\n", p.partition,
+    fmt::print("{:14} {:16} {:9} {:{}}{:9} {:10} {:6} {:>10} {:>10} {:14} {:10.2f}{}\n", p.partition,
                p.of.policy.name, to_string(p.of.mesh), way_of(p, c), width, exchange_of(p), stationary_of(p),
-               chunks_of(p), 1e3 * p.of.cost.seconds, 1e3 * p.of.cost.waiting, p.of.cost.words.max_rank,
-               mebibytes(p.of.cost.buffer_bytes.max_rank), fits(p, c.memory) ? "" : "  does not fit");
+               chunks_of(p), milliseconds(p.of.cost.seconds, c), milliseconds(p.of.cost.waiting, c),
+               p.of.cost.words.max_rank,
+               mebibytes(c.machine ? p.of.cost.buffer_bytes.max_rank : p.of.cost.bytes()),
+               fits(p, c.memory) ? "" : "  does not fit");
   fmt::print("{} compared; chosen: {}\n{}train{} {}\n", all.size(), reason(all, c),
              c.comm == "mpi" ? fmt::format("mpirun -n {} ", ranks) : "", given, options_of(all.front(), c));
 }
 
 void write_plan(const std::string& path, const std::vector<planned>& all, const command& c, int ranks) {
-  nlohmann::ordered_json j{{"data", c.data},        {"model", c.training.model},
-                           {"ranks", ranks},        {"machine", c.machine->file},
-                           {"why", reason(all, c)}, {"options", options_of(all.front(), c)}};
+  nlohmann::ordered_json j{{"data", c.data}, {"model", c.training.model}, {"ranks", ranks}};
+  if (c.machine) j["machine"] = c.machine->file;
+  j["why"] = reason(all, c);
+  j["options"] = options_of(all.front(), c);
   for (const planned& p : all) {
     j["candidates"].push_back({{"partition", p.partition},
                                {"policy", p.of.policy.name},
@@ -141,14 +154,16 @@ void write_plan(const std::string& path, const std::vector<planned>& all, const 
                                {"exchange", exchange_of(p)},
                                {"stationary", stationary_of(p)},
                                {"exchange_pieces", p.of.chunks},
-                               {"predicted_seconds", p.of.cost.seconds},
-                               {"predicted_waiting", p.of.cost.waiting},
                                {"predicted_words_received",
                                 {{"max_rank", p.of.cost.words.max_rank}, {"total", p.of.cost.words.total}}},
                                {"predicted_bytes", {{"max_rank", p.of.cost.bytes()}}},
                                {"predicted_buffer_bytes", {{"max_rank", p.of.cost.buffer_bytes.max_rank}}},
                                {"fits", fits(p, c.memory)}});
     auto& candidate = j["candidates"].back();
+    if (c.machine) {
+      candidate["predicted_seconds"] = p.of.cost.seconds;
+      candidate["predicted_waiting"] = p.of.cost.waiting;
+    }
     if (p.of.stages > 0) candidate["stages"] = p.of.stages, candidate["chunks"] = stage_chunks_of(p);
     if (c.in_batches()) candidate["placement"] = placement_of(p);
   }

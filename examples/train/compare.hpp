@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What costs least on a machine that need not be there; a translation unit with training on the CPU.
+/// What costs least, on a machine that need not be there or by words and bytes; a translation unit with
+/// training on the CPU.
 
 #include <vector>
 
@@ -15,7 +16,8 @@ struct plan_search {
   std::vector<int> stage_chunks = {0};
 };
 
-/// The one whose epoch takes least time on a machine whose kernels are measured, and all candidates. Every
-/// rank of `world`, which are as many as there, must call. Throws budget_error where none fits.
-nn::policy_choice choose_on(const partita::emulated::machine& on, const plan_search& from,
+/// The one whose epoch takes least time on a machine whose kernels are measured, and all candidates; without
+/// a machine by words and bytes, which placements are not compared by. Every rank of `world`, which are as
+/// many as there, must call. Throws budget_error where none fits.
+nn::policy_choice choose_on(const partita::emulated::machine* on, const plan_search& from,
                             const partita::communicator& world, const io::dataset& data, const command& c);

@@ -23,9 +23,12 @@ outcome train_on_cpu(const job& j) {
   });
 }
 
-nn::policy_choice choose_on(const partita::emulated::machine& on, const plan_search& from,
+nn::policy_choice choose_on(const partita::emulated::machine* on, const plan_search& from,
                             const partita::communicator& world, const io::dataset& data, const command& c) {
-  const mesh_maker<partita::host> make_mesh = nn::meshes_on<partita::host>(world, on);
+  mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
+    return partita::mesh<partita::host>(world, shape, partita::device_queue<partita::host>(1));
+  };
+  if (on != nullptr) make_mesh = nn::meshes_on<partita::host>(world, *on);
   return in_precision(c.precision, [&](auto zero) {
     using T = decltype(zero);
     if (from.stages > 0) {

@@ -71,7 +71,7 @@ nn::policy_choice chosen_by(const job& j, const mesh_maker<Device>& make_mesh,
     if (c.far.empty()) from.chunks = {0, 1};
   }
   const plan_search all{from, stages, {options.pipeline.chunks}};
-  if (c.calibration) return choose_on(*c.calibration, all, j.world, j.data, c);
+  if (c.calibration) return choose_on(&*c.calibration, all, j.world, j.data, c);
   if (stages > 0)
     return nn::choose_stages<T>(j.world.size(), make_mesh, j.data, options,
                                 {{stages}, all.stage_chunks, from});

@@ -20,8 +20,8 @@ from . import _core
 from ._core import (BudgetError, CommunicationError, Dataset, Error, Fit, InputError, MeshError, ShapeError,  # noqa: F401
                     __version__, rank, size, words_received)
 
-__all__ = ["BudgetError", "CommunicationError", "Dataset", "Error", "Fit", "InputError", "MeshError", "ShapeError", "gemm", "graph",
-           "load", "predict", "rank", "ranks", "size", "spmm", "train", "use_mpi", "words_received"]
+__all__ = ["BudgetError", "CommunicationError", "Dataset", "Error", "Fit", "InputError", "MeshError", "Served", "ShapeError", "gemm",
+           "graph", "load", "predict", "rank", "ranks", "serve", "size", "spmm", "train", "use_mpi", "words_received"]
 
 _where = {"policy": "row_1d", "mesh": "", "threads": 0}
 _atexit.register(_core.leave)  # before MPI ends
@@ -104,7 +104,7 @@ def load(path: str | _os.PathLike, *, task: str = "", embedding: bool = False) -
     `task`: classes, labels or values; empty: as labels are stored. `embedding`: without its features. Every process must call. Throws
     InputError, which names the file and the row.
     """
-    return _core.load(_os.fspath(path), task, True, embedding)
+    return _core.load(_os.fspath(path), task, embedding)
 
 
 def graph(edges: ArrayLike, features: ArrayLike, labels: ArrayLike, *, train: ArrayLike, validation: ArrayLike = (), test: ArrayLike = ()
@@ -149,14 +149,46 @@ def train(data: str | _os.PathLike | Dataset, *, model: str = "gcn", policy: str
     return _core.train(data, given, _place(policy=policy, mesh=mesh, threads=threads), precision, reproducible)
 
 
+def _named(data):
+    return data if isinstance(data, Dataset) else _os.fspath(data)
+
+
 def predict(model_file: str | _os.PathLike, data: str | _os.PathLike | Dataset, *, policy: str | None = None, mesh: str | None = None,
             threads: int | None = None) -> _np.ndarray:
     """The logits (n x C) of a model that Fit.save, or `train --save`, has written, on a directory or a Dataset.
 
     Every process must call. What travels: see partita::nn::predictor. Throws InputError where they do not fit.
     """
-    data = data if isinstance(data, Dataset) else _os.fspath(data)
-    return _core.predict(_os.fspath(model_file), data, _place(policy=policy, mesh=mesh, threads=threads))
+    return _core.predict(_os.fspath(model_file), _named(data), _place(policy=policy, mesh=mesh, threads=threads))
+
+
+class Served:
+    """A saved model that answers for vertices of a graph; `serve` makes it.
+
+    served[v] (C) is the row of vertex v in `predict` on one rank, served[[v, w]] (m x C) the rows of several, some of which may be the
+    same: bit by bit, whatever else is asked for. Local; several threads may ask at once. Throws ShapeError for a number that is no
+    vertex, TypeError for what is no whole number. `keeps_rows`: whether all rows were computed at once, or each is when it is asked for.
+    """
+
+    __iter__ = None
+
+    def __init__(self, model: object) -> None:
+        self._model, self.keeps_rows = model, model.keeps_rows
+
+    def __getitem__(self, vertices: ArrayLike) -> _np.ndarray:
+        which = _np.asarray(vertices)
+        if which.size and which.dtype.kind not in "iu":
+            raise TypeError(f"vertices are whole numbers, not {which.dtype}")
+        rows = self._model.rows(_np.ascontiguousarray(which, _np.int64).reshape(-1))
+        return rows.reshape(*which.shape, rows.shape[1])
+
+
+def serve(model_file: str | _os.PathLike, data: str | _os.PathLike | Dataset, *, threads: int = 0) -> Served:
+    """A model as for predict, which answers for the vertices that are asked for: serve("gcn.safetensors", "cora")[42].
+
+    `threads`: those that work in this call (0: as many as there are cores). Local. Throws InputError where model and data do not fit.
+    """
+    return Served(_core.serve(_os.fspath(model_file), _named(data), threads))
 
 
 if _os.environ.get("PARTITA_RANKS"):

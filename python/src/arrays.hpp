@@ -72,4 +72,21 @@ numpy_matrix<T> to_numpy(std::vector<T> values, global_index cols) {
   return numpy_matrix<T>(own->data(), {width == 0 ? 0 : own->size() / width, width}, owner);
 }
 
+/// Rows (n x C), whole in each process. values_of_rank(place, world): the same of a rank, on the first one.
+template <class T, class ValuesOfRank>
+nb::object gathered(team& ranks, matrix_shape shape, const ValuesOfRank& values_of_rank) {
+  std::vector<T> all;
+  {
+    const nb::gil_scoped_release free;
+    ranks.run([&](std::size_t at, const communicator& world) {
+      std::vector<T> found = values_of_rank(at, world);
+      if (at > 0) return;
+      found.resize(static_cast<std::size_t>(shape.rows * shape.cols));
+      if (ranks.places() == 1) world.broadcast(found, 0);
+      all = std::move(found);
+    });
+  }
+  return nb::cast(to_numpy(std::move(all), shape.cols));
+}
+
 }  // namespace partita::python

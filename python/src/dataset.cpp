@@ -31,8 +31,7 @@ auto shared(const Array& a) {
                       bytes / sizeof(T));
 }
 
-/// Features (n x f) and directed edges (E x 2), whose types and sizes Python
-/// has checked.
+/// Features (n x f) and directed edges (E x 2), whose types and sizes Python has checked.
 template <class T>
 std::shared_ptr<io::dataset> of_arrays(const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
                                        const vector_in<std::uint8_t>& split) {
@@ -46,19 +45,16 @@ std::shared_ptr<io::dataset> of_arrays(const matrix_in<std::int64_t>& edges, con
   return data;
 }
 
-}  // namespace
-
-std::shared_ptr<const io::dataset> load(const std::string& path, const std::string& task, bool trains,
-                                        bool embedding, global_index vertices) {
+/// What training reads of a data directory, or of karate, which is built in; `embedding`: without features.
+/// Every process must call. What travels and exceptions: as io::load_dataset.
+std::shared_ptr<const io::dataset> load(const std::string& path, const std::string& task, bool embedding) {
   const nb::gil_scoped_release free;
   if (path == "karate") return std::make_shared<io::dataset>(io::karate_club());
-  using enum io::vertex_data;
-  const io::vertex_data wanted =
-      embedding ? (trains ? labels : edges) : (trains ? features_and_labels : features);
+  const auto wanted = embedding ? io::vertex_data::labels : io::vertex_data::features_and_labels;
   const auto as = task_named(task);
   std::shared_ptr<const io::dataset> data;
   const auto read = [&](const communicator& world) {
-    data = std::make_shared<io::dataset>(io::load_dataset(path, wanted, world, 1, vertices, {}, {}, as));
+    data = std::make_shared<io::dataset>(io::load_dataset(path, wanted, world, 1, 0, {}, {}, as));
   };
   const auto ranks = current();
   if (ranks->places() == static_cast<std::size_t>(ranks->size()))
@@ -68,6 +64,8 @@ std::shared_ptr<const io::dataset> load(const std::string& path, const std::stri
   return data;
 }
 
+}  // namespace
+
 void bind_dataset(nb::module_& m) {
   using namespace nb::literals;
   nb::class_<io::dataset>(m, "Dataset", "A graph with features, labels and a split.")
@@ -76,7 +74,7 @@ void bind_dataset(nb::module_& m) {
       .def_ro("classes", &io::dataset::classes, "C, the columns of the logits")
       .def_prop_ro(
           "edges", [](const io::dataset& d) { return d.edges.size(); }, "E, directed");
-  m.def("load", &load, "path"_a, "task"_a = "", "trains"_a = true, "embedding"_a = false, "vertices"_a = 0);
+  m.def("load", &load, "path"_a, "task"_a, "embedding"_a);
   const auto of_classes = [](auto zero) {
     using T = decltype(zero);
     return [](const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
@@ -87,10 +85,10 @@ void bind_dataset(nb::module_& m) {
       return data;
     };
   };
-  m.def("graph", of_classes(float()), "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a,
-        "classes"_a);
-  m.def("graph", of_classes(double()), "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a,
-        "classes"_a);
+  const auto bind_graph = [&](const auto& make) {
+    m.def("graph", make, "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a, "classes"_a);
+  };
+  bind_graph(of_classes(float())), bind_graph(of_classes(double()));
 }
 
 }  // namespace partita::python

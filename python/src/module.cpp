@@ -61,4 +61,5 @@ NB_MODULE(_core, m) {
   bind_products(m);
   bind_dataset(m);
   bind_training(m);
+  bind_prediction(m);
 }

@@ -16,7 +16,6 @@ NB_MODULE(_mpi, m) {
       "world",
       [](std::uintptr_t address) { return partita::mpi::world(*reinterpret_cast<const MPI_Comm*>(address)); },
       "address"_a,
-      "The ranks of the MPI_Comm at this address, as mpi4py.MPI._addressof(comm) says. Every process of it "
-      "must\n"
-      "call. What travels: a duplicate of the communicator. Throws CommunicationError.");
+      "The ranks of the MPI_Comm at this address, as mpi4py.MPI._addressof(comm) says. Every process of it\n"
+      "must call. What travels: a duplicate of the communicator. Throws CommunicationError.");
 }

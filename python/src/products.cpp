@@ -130,11 +130,9 @@ void bind_in(nb::module_& m, const char* name) {
       .def(make(global_index()), "cols"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
            "data"_a.noconvert(), "place"_a)
       .def("multiply", &rank_matrix<T>::multiply, "x"_a.noconvert(), "y"_a.noconvert(), "transpose"_a = false,
-           "Y = A X (m x f = m x n times n x f), or A^T X. Every process must "
-           "call. What travels: as for\n"
-           "spmm_plan; where ranks are processes, also Y. Returns the seconds "
-           "of the product itself.\n"
-           "Throws ShapeError.")
+           "Y = A X (m x f = m x n times n x f), or A^T X. Every process must call. What travels: as for\n"
+           "spmm_plan; where ranks are processes, also Y. Returns the seconds of the product. Throws "
+           "ShapeError.")
       .def_prop_ro(
           "is_usable", [](const rank_matrix<T>& a) { return a.is_on(current()); },
           "Whether it is on the ranks of now.");

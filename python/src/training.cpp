@@ -12,7 +12,6 @@
 #include "module.hpp"
 #include "partita/algebra/reproducible.hpp"
 #include "partita/compiled/host.hpp"
-#include "partita/io/safetensors.hpp"
 #include "partita/train/choose_policy.hpp"
 #include "partita/train/model_file.hpp"
 
@@ -71,23 +70,6 @@ class fit {
   std::string policy;
 };
 
-/// Logits (n x C) in each process. logits_of(place, world): the same of a rank, on the first one.
-template <class T, class LogitsOf>
-nb::object gathered(team& ranks, const io::dataset& data, const LogitsOf& logits_of) {
-  std::vector<T> all;
-  {
-    const nb::gil_scoped_release free;
-    ranks.run([&](std::size_t at, const communicator& world) {
-      std::vector<T> found = logits_of(at, world);
-      if (at > 0) return;
-      found.resize(static_cast<std::size_t>(data.vertices * data.classes));
-      if (ranks.places() == 1) world.broadcast(found, 0);
-      all = std::move(found);
-    });
-  }
-  return nb::cast(to_numpy(std::move(all), data.classes));
-}
-
 template <class T>
 class fit_in : public fit {
  public:
@@ -121,7 +103,7 @@ class fit_in : public fit {
   }
 
   nb::object logits() override {
-    return gathered<T>(*ranks_, *data_,
+    return gathered<T>(*ranks_, {data_->vertices, data_->classes},
                        [&](std::size_t at, auto&) { return parts_[at]->outputs(false).logits; });
   }
   void save(const std::string& path) override {
@@ -169,36 +151,6 @@ std::unique_ptr<fit> train(const shared_data& data, const std::map<std::string, 
   return done;
 }
 
-template <class T>
-nb::object logits_of(const io::safetensors_file& file, const nn::saved_model& model, const io::dataset& data,
-                     const place& where) {
-  const auto ranks = current();
-  const mesh_shape shape = where.shape(ranks->size());
-  const auto make_queue = where.queues(ranks->size());
-  return gathered<T>(*ranks, data, [&](std::size_t, const communicator& world) {
-    const mesh<host> m(world, shape, make_queue());
-    nn::predictor<T, host> on_ranks(m, data, model.options, find_policy(where.policy));
-    nn::load_parameters(file, on_ranks.parameters());
-    if (auto* const x = on_ranks.embedding()) nn::load_embedding(file, *x);
-    return on_ranks.outputs(false).logits;
-  });
-}
-
-/// `data`: a directory, or a Dataset.
-nb::object predict(const std::string& model_file, const nb::object& data, const place& where) {
-  const io::safetensors_file file = io::load_safetensors(model_file);
-  const nn::saved_model model = nn::saved_model_of(file);
-  if (model.task == "links") refuse({model_file, " is a model of links, for which the program `predict` is"});
-  const bool learned = model.options.embedding > 0;
-  io::dataset graph = nb::isinstance<nb::str>(data)
-                          ? *load(nb::cast<std::string>(data), model.task, false, learned,
-                                  learned ? file.at(nn::embedding_name).shape.at(0) : 0)
-                          : *nb::cast<shared_data>(data);
-  graph.classes = model.classes;
-  return model.precision == "f64" ? logits_of<double>(file, model, graph, where)
-                                  : logits_of<float>(file, model, graph, where);
-}
-
 }  // namespace
 
 void bind_training(nb::module_& m) {
@@ -234,8 +186,6 @@ void bind_training(nb::module_& m) {
           "save", &fit::save, "path"_a,
           "Writes the model to a safetensors file, for predict. Every process must call. Throws InputError.");
   m.def("train", &train, "data"_a, "options"_a, "place"_a, "precision"_a = "f32", "reproducible"_a = false);
-  m.def("predict", &predict, "model_file"_a, "data"_a, "place"_a,
-        "Z (n x C) of a saved model on a directory or a Dataset.");
 }
 
 }  // namespace partita::python

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training and prediction: the bits of the program `train`, which the variable PARTITA_TRAIN names."""
+"""Training and prediction: the bits of the programs `train` and `predict`, which PARTITA_TRAIN and PARTITA_PREDICT name."""
 import ast
+import concurrent.futures
 import inspect
 import json
 import os
@@ -16,7 +17,7 @@ import partita
 import partita._core
 import partita.sparse
 
-TRAIN = os.environ["PARTITA_TRAIN"]
+TRAIN, PREDICT = os.environ["PARTITA_TRAIN"], os.environ["PARTITA_PREDICT"]
 DATA = os.environ.get("PARTITA_DATA")  # a folder with cora
 
 
@@ -94,9 +95,33 @@ class Training(unittest.TestCase):
         fit.save(str(model))
         logits = fit.logits()
         self.assertEqual((logits.shape, logits.dtype), ((34, 4), np.float32))
-        np.testing.assert_array_equal(partita.predict(model, "karate"), logits)
+        out = str(pathlib.Path(self.folder.name) / "logits.npy")
+        subprocess.run([PREDICT, "--model", model, "--data", "karate", "--out", out, "--ranks", "2", "--quiet"], check=True)
+        np.testing.assert_array_equal(partita.predict(model, "karate"), np.load(out), strict=True)
+        np.testing.assert_allclose(np.load(out), logits, rtol=1e-5, atol=1e-6)  # which may be products of a BLAS
         partita.ranks(3, policy="feature_column")
         np.testing.assert_allclose(partita.predict(model, partita.load("karate")), logits, rtol=1e-4, atol=1e-5)
+
+    def test_served_vertices_have_the_rows_of_predict(self):
+        model = pathlib.Path(self.folder.name) / "model.safetensors"
+        for words, keeps in ((["gcn"], False), (["gin", "--precision", "f64"], False), (["gcn", "--embedding", 3], False),
+                             (["gat", "--heads", 2], True), (["gcn", "--task", "links"], False), (["gat", "--task", "links"], True)):
+            with self.subTest(model=words):
+                subprocess.run([TRAIN, "--data", "karate", "--epochs", "5", "--quiet", "--save", model, "--model", *map(str, words)], check=True)
+                rows, served = partita.predict(model, "karate"), partita.serve(model, partita.load("karate"))
+                self.assertEqual((served.keeps_rows, rows.dtype), (keeps, np.float64 if "f64" in words else np.float32))
+                self.assertGreater(np.ptp(rows), 1e-3)
+                for v in (33, np.int32(2), [5], [7, 0, 7], np.arange(34)[::-1], np.array([[1, 2], [3, 4]], np.uint8), []):
+                    np.testing.assert_array_equal(served[v], rows[np.asarray(v, int)], strict=True)
+                with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                    np.testing.assert_array_equal(list(pool.map(served.__getitem__, [*range(34)] * 5)), np.tile(rows, (5, 1)))
+        for wrong, error in ((34, partita.ShapeError), ([0, -1], partita.ShapeError), (0.5, TypeError), ([True], TypeError)):
+            with self.subTest(wrong=wrong), self.assertRaises(error):
+                served[wrong]
+        other = partita.graph([[0, 1]], np.ones((2, 3)), [0, 1], train=[0, 1])
+        for call in (partita.predict, partita.serve):
+            with self.assertRaisesRegex(partita.InputError, "does not fit arrays: .* 34 features.* 3 features"):
+                call(model, other)
 
     def test_same_bits_on_any_ranks(self):
         found = []

@@ -114,8 +114,6 @@ class CalibrateProgram(ProgramCase):
             done = run(PLAN, *arguments, *more)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(why, done.stderr)
-        done = run(PLAN, *arguments[2:])
-        self.assertEqual((done.returncode, "--machine" in done.stderr), (2, True), done.stderr)
         return arguments, candidates
 
     def check_fewest_words(self, arguments, candidates):
@@ -171,6 +169,31 @@ class CalibrateProgram(ProgramCase):
         names = "exchange", "stationary", "exchange-pieces"
         self.assertEqual([asked["run"]["options"].get(name) for name in names], [chosen.get(name.replace("-", "_")) for name in names])
         self.again(TRAIN, asked, "loss", "mesh", "words_received")
+
+    def test_without_a_machine_words_and_bytes_are_compared(self):
+        """Seconds are not known, and the command that is printed receives the words that were said."""
+        for given in (["--model", "gcn", "--hidden", "5,3"], ["--model", "gat"], ["--model", "gcnii", "--layers", "3", "--stages", "2"]):
+            given = ["--data", "karate", *given, "--epochs", "2"]
+            shown = run(PLAN, *given, "--ranks", "4", "--json", self.out)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            with open(self.out) as f:
+                plan = json.load(f)
+            key = lambda c: (c["policy"], *c["mesh"], c["predicted_words_received"]["max_rank"], c["predicted_bytes"]["max_rank"])
+            costs = [(words + 1) * bytes for *_, words, bytes in map(key, plan["candidates"])]
+            self.assertEqual(costs, sorted(costs))
+            self.assertFalse([name for name in (*plan, *plan["candidates"][0]) if name in ("machine", "predicted_seconds", "predicted_waiting")])
+            *_, words, bytes = key(plan["candidates"][0])
+            why = f"of the busiest rank, {words} and {bytes}; without --machine seconds are unknown"
+            lines = shown.stdout.splitlines()
+            self.assertTrue(why in plan["why"] and why in lines[-2] and re.search(f" - +- +{words} ", lines[1]), shown.stdout)
+            trained = self.result_of(run(TRAIN, *shlex.split(lines[-1])[1:], "--quiet", "--json", self.out))
+            self.assertEqual(trained["words_received"], plan["candidates"][0]["predicted_words_received"])
+            if "--hidden" not in given:  # with no exchanges to compare they are those of auto
+                asked = self.result_of(run(TRAIN, *given, "--ranks", "4", "--policy", "auto", "--mesh", "auto", "--quiet", "--json", self.out))
+                self.assertCountEqual(map(key, plan["candidates"]), [key(c) for c in asked["candidates"] if "same_as" not in c])
+        network = self.write("network.json", {"ranks_of_node": 2})
+        self.check_refused(run(PLAN, "--data", "karate", "--model", "gcn", "--machine", network), 2, f"--machine {network} has no kernels")
+        self.check_refused(run(PLAN, "--data", "karate", "--batch", "8", "--model", "sage"), 2, "placements of --batch by seconds, which need --machine")
 
     def test_stages_and_placements_are_compared(self):
         """The command that is printed trains what was said."""
