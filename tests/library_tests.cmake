@@ -66,7 +66,7 @@ if(PARTITA_TESTS STREQUAL "threads")
   set(compiled partita::compiled_f64)
 endif()
 partita_add_tests(network_tests TESTS nn/layer algebra/attention nn/conv nn/rgcn nn/decoupled nn/link_decoder nn/activation_checkpointing nn/recorded_layer nn/sampled_blocks OPTIMIZED LIBRARIES ${compiled})
-partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic OPTIMIZED LIBRARIES ${compiled} THREADS train/mini_batch_trainer)
+partita_add_tests(mini_batch_tests TESTS train/mini_batch train/mini_batch_trainer train/batch_share train/batch_traffic train/bfloat16_batches OPTIMIZED LIBRARIES ${compiled} THREADS train/mini_batch_trainer)
 partita_add_tests(pipeline_tests TESTS train/pipeline_trainer train/model_outline OPTIMIZED LIBRARIES ${compiled} THREADS train/pipeline_trainer)
 partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_traffic train/pipeline_options train/pipeline_guard train/pipeline_failures LIBRARIES ${compiled} THREADS train/pipeline_guard train/pipeline_failures)
 partita_add_tests(training_tests TESTS train/trainer train/link_scores train/link_trainer train/objective train/task_scores train/pytorch train/embedding train/choose_policy train/policy_cost train/rehearsal train/bfloat16_products train/far_memory OPTIMIZED LIBRARIES ${compiled}

@@ -175,10 +175,12 @@ std::vector<std::string> notes_on(const partita::communicator& world, const io::
     notes.push_back(fmt::format(
         "{} of {} edges are loops, to whose weights A + I adds 1; --self-loops once leaves them as they are",
         loops, data.edges.size()));
-  if (c.in_batches() && reads_features && data.vertex_features.is_sparse())
-    notes.push_back(fmt::format(
-        "--batch makes sparse features dense: {:.1f} MB on all ranks together",
-        1e-6 * static_cast<double>(data.vertices) * static_cast<double>(data.features) * c.element()));
+  if (c.in_batches() && reads_features && data.vertex_features.is_sparse()) {
+    const int bytes = t.storage == nn::operand_precision::unrounded ? c.element() : 2;
+    notes.push_back(
+        fmt::format("--batch makes sparse features dense: {:.1f} MB on all ranks together",
+                    1e-6 * static_cast<double>(data.vertices) * static_cast<double>(data.features) * bytes));
+  }
   return notes;
 }
 

@@ -172,7 +172,6 @@ void require_products(const CLI::App& app, const command& c) {
   const bool encodes = c.training.encoding != partita::algebra::row_encoding::exact;
   if (!rounds && !encodes) return;
   require_stages_possible(c.training, option.c_str());
-  const char* const on_whole_graphs = "it is for products with the whole graph";
   refuse_beside(
       option,
       {{rounds && c.precision == "f64", "--precision f64", "operands of 2 bytes become f32"},
@@ -180,8 +179,8 @@ void require_products(const CLI::App& app, const command& c) {
         "--operands f32", "numbers stored in 2 bytes are multiplied as they are"},
        {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
        {c.reproducible, "--reproducible", "its sums are exact, of unrounded numbers"},
-       {c.in_batches(), "--batch", on_whole_graphs},
-       {c.on_stages(), "--stages", on_whole_graphs},
+       {!rounds && c.in_batches(), "--batch", "products of a batch send no rows"},
+       {c.on_stages(), "--stages", "products of a stage read a history in the precision of the run"},
        {rounds && encodes, "--row-encoding", "rows then have 2 bytes per number already"}});
   refuse_if(!rounds && c.policy == "auto",
             "--row-encoding needs a --policy that cuts rows, such as row_1d or grid_2d: only rows that "

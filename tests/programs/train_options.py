@@ -121,9 +121,10 @@ class Options(ProgramCase):
             with open(model, "rb") as f, open(again, "rb") as g:
                 self.assertEqual(f.read()[-100:], g.read()[-100:])
         self.assertEqual([score is None for score in self.train("--epochs", "7", "--evaluate-every", "3")["val_accuracies"]], [True, True, False, True, True, False, False])
-        for name in ("gcnii", "resgcn"):
-            own, stored = (self.train("--model", name, "--layers", "2", "--epochs", "3", "--ranks", "2", *more)["loss"] for more in ([], ["--storage", "bf16"]))
-            self.assertTrue(own != stored and all(abs(a - b) < 0.01 * a for a, b in zip(own, stored)), (name, own, stored))
+        for mode in (["gcnii"], ["resgcn"], ["sage", "--batch", "8"], ["gin", "--batch", "8", "--placement", "column"]):
+            own, *rounded = (self.train("--model", *mode, "--layers", "2", "--epochs", "3", "--ranks", "2", *more)["loss"] for more in ([], ["--operands", "bf16"], ["--storage", "bf16"]))
+            for loss in rounded:
+                self.assertTrue(own != loss and all(abs(a - b) < 0.01 * a for a, b in zip(own, loss)), (mode, own, loss))
         self.train("--model", "gcn", "--save", model)
         self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--hidden", "9", "--init", model, "--quiet"), 1, "the model has a parameter W0 (34 x 9) where " + model)
         self.check_refused(run(TRAIN, "--data", "karate", "--model", "gcn", "--schedule", "cosine", "--schedule-least", "1", "--quiet"), 2, "--schedule-least 1 is more than --lr 0.01")
@@ -165,6 +166,8 @@ class Options(ProgramCase):
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--precision f64 and --storage bf16 do not go together", "--storage", "bf16", "--precision", "f64"),
                                  ("--operands f32 and --storage bf16 do not go together", "--storage", "bf16", "--operands", "f32"),
+                                 ("--storage bf16 and --stages do not go together", "--storage", "bf16", "--stages", "2"),
+                                 ("--row-encoding and --batch do not go together", "--row-encoding", "int8", "--policy", "row_1d", "--batch", "8"),
                                  ("--storage bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled", "--model", "gat", "--storage", "bf16"),
                                  ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),
                                  ("--margin needs --link-loss margin", "--task", "links", "--margin", "2"), ("below 1 together", "--task", "links", "--held-out", "0.5,0.6"),

@@ -61,10 +61,12 @@ class column_slices {
   }
 
   /// Sets the blocks of all ranks, as one block diagonal matrix, by which `aggregated` multiplies;
-  /// `targets`: the number of rows of each rank's block, which are also its first columns.
-  void multiply_by(sparse_matrix blocks, std::vector<global_index> targets) {
+  /// `targets`: the number of rows of each rank's block, which are also its first columns; `rounds`: whether
+  /// what is multiplied by them is rounded to base::bfloat16.
+  void multiply_by(sparse_matrix blocks, std::vector<global_index> targets, bool rounds = false) {
     blocks_.emplace(std::move(blocks));
     target_counts_ = std::move(targets);
+    rounds_ = rounds;
   }
 
   /// Every weight_gradient_part then also passes to `add` a summand of d loss / d S_r, of the shape of
@@ -79,12 +81,13 @@ class column_slices {
   column_slices& aggregated() {
     if (!aggregated_) {
       auto product = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
-      spmm_plan<T, Device>(*blocks_, *slices_)(*slices_, *product);  // (sum of targets, columns here)
+      multiply(*blocks_, *slices_, *product, rounds_);  // (sum of targets, columns here)
       column_slices result = like(std::move(product));
       if (collect_)
-        result.collect_ = [blocks = *blocks_, to = slices_->row_blocking(), add = collect_](matrix& d) {
+        result.collect_ = [blocks = *blocks_, to = slices_->row_blocking(), add = collect_,
+                           rounds = rounds_](matrix& d) {
           matrix up(d.mesh(), to, d.col_blocking());
-          spmm_plan<T, Device>(transposed(blocks), d)(d, up);  // (sum of n_q, columns here)
+          multiply(transposed(blocks), d, up, rounds);  // (sum of n_q, columns here)
           add(up);
         };
       aggregated_ = std::make_shared<column_slices>(std::move(result));
@@ -122,6 +125,7 @@ class column_slices {
     column_slices result(ranks_, counts_, columns_, width_, std::move(kept), vertices_);
     result.blocks_ = blocks_;
     result.target_counts_ = target_counts_;
+    result.rounds_ = rounds_;
     if (collect_)
       result.collect_ = [drop, add = collect_](matrix& d) {
         transform_indexed(d, d, drop);
@@ -144,6 +148,17 @@ class column_slices {
   }
 
  private:
+  /// y = a x, or a times x rounded. Throws error where the device has no such products.
+  static void multiply(const sparse_matrix& a, const matrix& x, matrix& y, bool rounds) {
+    if (!rounds) return spmm_plan<T, Device>(a, x)(x, y);
+    if constexpr (multiplies_bfloat16<T, Device>) {
+      dense<base::bfloat16, vertex_rows, Device> rounded(x.mesh(), x.row_blocking(), x.col_blocking());
+      copy(x, rounded);
+      spmm_plan<T, Device, base::bfloat16>(a, rounded)(rounded, y);
+    } else {
+      throw error("products with operands of bfloat16 are for float");
+    }
+  }
   /// body(first row of rank q, first of its targets, number of these) for each rank.
   template <class Body>
   static void for_targets(const std::vector<global_index>& counts, const std::vector<global_index>& targets,
@@ -208,6 +223,7 @@ class column_slices {
   const global_index* vertices_;
   blocking rows_;
   std::optional<sparse_matrix> blocks_;
+  bool rounds_ = false;  ///< what is multiplied by them
   std::function<void(matrix&)> collect_;
   const dense<T, replicated, Device>* weight_ = nullptr;  ///< of the last product
   std::shared_ptr<column_slices> aggregated_, targets_;   ///< made on first use

@@ -2,6 +2,7 @@
 #pragma once
 /// The input of a layer: a dense or sparse matrix with whole rows on each rank, or slices of its columns.
 
+#include <tuple>
 #include <type_traits>
 #include <variant>
 
@@ -132,7 +133,7 @@ template <class T, class Device>
 }
 
 /// The first rows of X, as many as a given blocking has: X itself if these are all its rows, else a view of a
-/// dense X of T; for slices, the rows of their targets.
+/// dense X; for slices, the rows of their targets.
 template <class T, class Device>
 class first_rows_operand {
  public:
@@ -143,22 +144,21 @@ class first_rows_operand {
   }
 
  private:
-  operand<T, Device> part(const dense<T, vertex_rows, Device>& x, const blocking& rows) {
+  template <class S>
+  operand<T, Device> part(const dense<S, vertex_rows, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
-    view_.emplace(first_rows(x, rows));
-    return *view_;
+    return std::get<std::optional<dense<S, vertex_rows, Device>>>(views_).emplace(first_rows(x, rows));
   }
   operand<T, Device> part(column_slices<T, Device>& x, const blocking&) { return x.targets(); }
-  template <class X>
-  operand<T, Device> part(const X& x, const blocking& rows) {
+  operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
-    constexpr bool sparse = std::is_same_v<X, sparse_rows<T, Device>>;
-    base::throw_error<shape_error>({"the first ", rows.size(), " rows of ", sparse ? "a sparse X" : "an X",
-                                    " of ", x.shape(), " cannot be viewed; make X dense",
-                                    sparse ? "" : ", and of its own numbers"});
+    base::throw_error<shape_error>(
+        {"the first ", rows.size(), " rows of a sparse X of ", x.shape(), " cannot be viewed; make X dense"});
   }
 
-  std::optional<dense<T, vertex_rows, Device>> view_;
+  std::tuple<std::optional<dense<T, vertex_rows, Device>>,
+             std::optional<dense<base::bfloat16, vertex_rows, Device>>>
+      views_;
   std::optional<operand<T, Device>> rows_;
 };
 

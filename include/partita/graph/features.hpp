@@ -116,25 +116,26 @@ std::size_t stored_features(const mesh<Device>& m, const io::dataset& data, cons
   return stored;
 }
 
-/// This rank's columns of the scaled features of all vertices (n x f), cut over all ranks. Local; no
-/// communication.
-template <class T, class Device>
-dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, const io::dataset& data,
+/// This rank's columns of the scaled features of all vertices (n x f), cut over all ranks, in T and stored as
+/// S. Local; no communication.
+template <class T, class S = T, class Device>
+dense<S, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, const io::dataset& data,
                                                        bool raw) {
-  dense<T, dynamic_layout, Device> x(m, layout{{}, partition::every_axis},
+  dense<S, dynamic_layout, Device> x(m, layout{{}, partition::every_axis},
                                      {data.vertices, data.features});  // (n, f)
   const interval mine = x.col_range();
   std::vector<T> row(static_cast<std::size_t>(data.features));
-  std::vector<T> values;
+  std::vector<S> values;
   values.reserve(x.values().size());
   for (global_index v = 0; v < data.vertices; ++v) {
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
     for (T& value : row) value *= scale;
     require_features<T>(data, v, row);
-    values.insert(values.end(), row.begin() + mine.begin, row.begin() + mine.end);
+    for (global_index j = mine.begin; j < mine.end; ++j)
+      values.emplace_back(row[static_cast<std::size_t>(j)]);
   }
-  copy(m.queue(), std::span<const T>(values), x.values());
+  copy(m.queue(), std::span<const S>(values), x.values());
   return x;
 }
 

@@ -35,8 +35,11 @@ class batch_input {
   /// Where X is learned: a matrix for the gradient of H_0 of micro-batch k, to be given to rows().add; null
   /// where layers need not compute it, since input(k) collects the gradients of its products.
   virtual matrix* gradient(std::size_t k) = 0;
-  /// The rows that all micro-batches need, and sums of their gradients.
+  /// The rows that all micro-batches need, and sums of their gradients. Throws error where X is not of T,
+  /// which then is not learned.
   virtual gather_rows_plan<T, Device>& rows() = 0;
+  /// See gather_rows_plan::read_own.
+  virtual void read_own(memory::row_cache& cache) = 0;
 
   /// Rows asked for by all micro-batches, and distinct ones of them of which other ranks have a part.
   virtual global_index requested_rows() const = 0;
@@ -48,18 +51,31 @@ class batch_input {
   virtual traffic predicted_products(global_index) const { return {}; }
 };
 
+namespace detail {
+
+/// The plan where it can also add gradients: where X is of T.
+template <class T, class S, class Device>
+gather_rows_plan<T, Device>& learned_rows(gather_rows_plan<S, Device>& plan) {
+  if constexpr (std::is_same_v<S, T>)
+    return plan;
+  else
+    throw error("features stored as bfloat16 have no gradient");
+}
+
+}  // namespace detail
+
 /// Rows of X, put together on the rank that computes with them: even, owner, column_gather. Rows that several
-/// micro-batches need travel once.
+/// micro-batches need travel once. S: what X, and H_0, are stored as.
 ///
 /// What travels: see gather_rows_plan.
-template <class T, class Device>
+template <class T, class Device, class S = T>
 class gathered_input final : public batch_input<T, Device> {
  public:
   using typename batch_input<T, Device>::samples;
   using typename batch_input<T, Device>::matrix;
 
   /// x (n x f) must outlive the input; `alone`: the mesh of one rank on which layers compute.
-  gathered_input(const dense<T, dynamic_layout, Device>& x, const mesh<Device>& alone)
+  gathered_input(const dense<S, dynamic_layout, Device>& x, const mesh<Device>& alone)
       : x_(x), alone_(alone), plan_(x) {}
 
   void assign(const samples& parts) override {
@@ -81,41 +97,45 @@ class gathered_input final : public batch_input<T, Device> {
     gradient_.emplace(alone_, plan_.shape(k));  // (inputs, f)
     return &*gradient_;
   }
-  gather_rows_plan<T, Device>& rows() override { return plan_; }
+  gather_rows_plan<T, Device>& rows() override { return detail::learned_rows<T>(plan_); }
+  void read_own(memory::row_cache& cache) override { plan_.read_own(cache); }
   global_index requested_rows() const override { return plan_.requested_rows(); }
   global_index remote_rows() const override { return plan_.remote_rows(); }
   traffic predicted() const override { return plan_.predicted() + plan_.predicted_assign(); }
 
  private:
-  const dense<T, dynamic_layout, Device>& x_;
+  const dense<S, dynamic_layout, Device>& x_;
   mesh<Device> alone_;
-  gather_rows_plan<T, Device> plan_;
+  gather_rows_plan<S, Device> plan_;
   std::vector<std::vector<global_index>> ids_;
-  std::optional<matrix> rows_, gradient_;
+  std::optional<dense<S, vertex_rows, Device>> rows_;
+  std::optional<matrix> gradient_;
 };
 
 /// Column slices of the rows that all ranks need: column. Rows of X stay where they are; the first block and
-/// the vertices of each rank travel to all others.
+/// the vertices of each rank travel to all others. S: what X is stored as; slices are of T.
 ///
 /// What travels: with assign, the vertices of the inputs of all ranks and, where the first layer multiplies
 /// by them, their first blocks; in products with a weight, see algebra::column_slices. Source: P3 (Gandhi,
 /// Iyer, OSDI 2021), section 3.2.
-template <class T, class Device>
+template <class T, class Device, class S = T>
 class sliced_input final : public batch_input<T, Device> {
  public:
   using typename batch_input<T, Device>::samples;
   using typename batch_input<T, Device>::matrix;
 
   /// x (n x f) has its columns cut over all ranks; `aggregates`: whether the first layer multiplies by its
-  /// block before its weight; `products`: with how many weights; `learned`: whether X needs a gradient.
-  sliced_input(const dense<T, dynamic_layout, Device>& x, const mesh<Device>& alone, bool aggregates,
-               int products, bool learned)
+  /// block before its weight; `products`: with how many weights; `learned`: whether X needs a gradient;
+  /// `rounds`: see algebra::column_slices::multiply_by.
+  sliced_input(const dense<S, dynamic_layout, Device>& x, const mesh<Device>& alone, bool aggregates,
+               int products, bool learned, bool rounds)
       : x_(x),
         alone_(alone),
         rows_of_x_(x, transfer::gathered_columns::own),
         aggregates_(aggregates),
         products_(products),
-        learned_(learned) {}
+        learned_(learned),
+        rounds_(rounds) {}
 
   void assign(const samples& parts) override {
     const communicator& world = x_.mesh().world();
@@ -149,18 +169,25 @@ class sliced_input final : public batch_input<T, Device> {
     const part& p = parts_[k];
     auto slices =
         std::make_shared<matrix>(alone_, rows_of_x_.shape(k));  // (inputs of all ranks, columns here)
-    rows_of_x_.rows(k, x_, *slices);
+    if constexpr (std::is_same_v<S, T>) {
+      rows_of_x_.rows(k, x_, *slices);
+    } else {
+      dense<S, vertex_rows, Device> stored(alone_, rows_of_x_.shape(k));
+      rows_of_x_.rows(k, x_, stored);
+      copy(stored, *slices);
+    }
     vertices_ = buffer<global_index, Device>(alone_.queue(), ids_[k].size());
     copy(alone_.queue(), std::span<const global_index>(ids_[k]), vertices_.span());
     slices_.emplace(x_.mesh(), p.inputs, x_.col_range(), x_.shape().cols, std::move(slices),
                     vertices_.data());
-    if (learned_) slices_->collect_gradient([this, k](const matrix& summand) { rows_of_x_.add(k, summand); });
-    if (aggregates_) slices_->multiply_by(block_matrix(alone_, p.diagonal, false), p.targets);
+    if (learned_) slices_->collect_gradient([this, k](const matrix& summand) { rows().add(k, summand); });
+    if (aggregates_) slices_->multiply_by(block_matrix(alone_, p.diagonal, false), p.targets, rounds_);
     return *slices_;
   }
   void release() override { slices_.reset(); }
   matrix* gradient(std::size_t) override { return nullptr; }
-  gather_rows_plan<T, Device>& rows() override { return rows_of_x_; }
+  gather_rows_plan<T, Device>& rows() override { return detail::learned_rows<T>(rows_of_x_); }
+  void read_own(memory::row_cache& cache) override { rows_of_x_.read_own(cache); }
   global_index requested_rows() const override { return requested_; }
   global_index remote_rows() const override { return 0; }
   traffic predicted() const override { return predicted_; }
@@ -215,12 +242,12 @@ class sliced_input final : public batch_input<T, Device> {
     return all;
   }
 
-  const dense<T, dynamic_layout, Device>& x_;
+  const dense<S, dynamic_layout, Device>& x_;
   mesh<Device> alone_;
-  gather_rows_plan<T, Device> rows_of_x_;
+  gather_rows_plan<S, Device> rows_of_x_;
   bool aggregates_;
   int products_;
-  bool learned_;
+  bool learned_, rounds_;
   std::vector<part> parts_;
   std::vector<std::vector<global_index>> ids_;
   global_index requested_ = 0;

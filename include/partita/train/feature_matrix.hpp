@@ -29,17 +29,18 @@ inline model_options options_of_model(const training_options& options, const io:
 }
 
 /// The input of mini-batches: whole rows in the blocks `rows`, or columns cut over all ranks, of the features
-/// or of an embedding. Local; no communication.
-template <class T, class Device>
-dense<T, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io::dataset& data,
+/// stored as S, or of an embedding, which is of T. Local; no communication.
+template <class T, class S = T, class Device>
+dense<S, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io::dataset& data,
                                                 const training_options& options, const blocking& rows,
                                                 bool by_columns) {
-  if (options.embedding > 0)
-    return initial_embedding<T>(m, by_columns ? layout{{}, partition::every_axis} : layout(vertex_rows), rows,
-                                options.embedding, options.seed);                         // (n, w)
-  if (by_columns) return graph::local_feature_columns<T>(m, data, options.raw_features);  // (n, f/p)
-  return graph::features_of<T>(m, data, options.raw_features, rows,
-                               graph::vertices_here(m, rows));  // (n/p, f)
+  if constexpr (std::is_same_v<S, T>)
+    if (options.embedding > 0)
+      return initial_embedding<T>(m, by_columns ? layout{{}, partition::every_axis} : layout(vertex_rows),
+                                  rows, options.embedding, options.seed);                    // (n, w)
+  if (by_columns) return graph::local_feature_columns<T, S>(m, data, options.raw_features);  // (n, f/p)
+  return graph::features_of<T, S>(m, data, options.raw_features, rows,
+                                  graph::vertices_here(m, rows));  // (n/p, f)
 }
 
 /// Whether matrices are filled, or only allocated because a model is asked what it moves.
@@ -84,8 +85,14 @@ class feature_matrix {
   }
   /// The embedding (n x w), or null for features.
   dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }
-  /// The features or the embedding, or null for sparse features and for those stored as bfloat16.
-  dense<T, vertex_rows, Device>* dense_rows() { return dense_ ? &*dense_ : nullptr; }
+  /// The features or the embedding where they are stored as S, T or base::bfloat16; null where they are not.
+  template <class S = T>
+  dense<S, vertex_rows, Device>* dense_rows() {
+    if constexpr (std::is_same_v<S, T>)
+      return dense_ ? &*dense_ : nullptr;
+    else
+      return stored_ ? &*stored_ : nullptr;
+  }
 
  private:
   static constexpr bool is_storable = algebra::stored_as<base::bfloat16, T, Device>;

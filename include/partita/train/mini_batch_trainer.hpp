@@ -102,7 +102,8 @@ class mini_batch_trainer final : public training<T, Device> {
 
   void choose_placement();
   void make_inputs();
-  void make_x();
+  template <class S>
+  void make_inputs_from(std::optional<dense<S, dynamic_layout, Device>>& x);
   void divide(std::span<const global_index> batch, std::uint64_t epoch, sampling::placement how,
               iteration& to);
   void sample(iteration& of) {
@@ -125,7 +126,7 @@ class mini_batch_trainer final : public training<T, Device> {
   }
   void assign_rows(batch_input<T, Device>& input, const std::vector<sampling::sample<T>>& samples) {
     input.assign(samples);
-    if (row_cache_) input.rows().read_own(*row_cache_);
+    if (row_cache_) input.read_own(*row_cache_);
   }
   void finish_rows(batch_input<T, Device>& input) {
     input.finish();
@@ -160,9 +161,10 @@ class mini_batch_trainer final : public training<T, Device> {
   std::unique_ptr<sampling::sampler<T>> sampler_;
   std::optional<trainer<T, Device>> whole_;  ///< for exact scores
   std::optional<dense<T, dynamic_layout, Device>> x_;
-  bool shares_x_ = false;                                ///< with whole_
-  std::optional<input_gradient<T, Device>> x_gradient_;  ///< of a learned X
-  std::unique_ptr<memory::row_cache> row_cache_;         ///< of an X that is far and not learned
+  std::optional<dense<base::bfloat16, dynamic_layout, Device>> stored_x_;  ///< in place of x_
+  bool shares_x_ = false;                                                  ///< with whole_
+  std::optional<input_gradient<T, Device>> x_gradient_;                    ///< of a learned X
+  std::unique_ptr<memory::row_cache> row_cache_;  ///< of an X that is far and not learned
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
   sampling::sample<T> together_;  ///< before roots are set apart
@@ -231,30 +233,34 @@ void mini_batch_trainer<T, Device>::choose_placement() {
   result_.most_roots = 0;
 }
 
-/// Dense rows are shared with the model of the whole graph.
-template <class T, class Device>
-void mini_batch_trainer<T, Device>::make_x() {
-  auto* const x = whole_ && !by_columns() ? whole_->dense_input() : nullptr;
-  shares_x_ = x != nullptr;
-  if (shares_x_)
-    x_.emplace(dense<T, dynamic_layout, Device>::view(mesh_, vertex_rows, x->row_blocking(),
-                                                      x->col_blocking(), x->values()));  // (n, f)
-  else
-    x_.emplace(batch_features<T>(mesh_, data_, options_, owner_.rows, by_columns()));
-}
-
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_inputs() {
-  make_x();
+  if constexpr (algebra::stored_as<base::bfloat16, T, Device>)
+    if (!learns_input() && options_.storage == operand_precision::bfloat16)
+      return make_inputs_from(stored_x_);
+  make_inputs_from(x_);
   if (learns_input()) x_gradient_.emplace(*x_, alone_);
-  if (!learns_input()) row_cache_ = transfer::make_row_cache(*x_);
+}
+
+/// Makes X, too, whose dense rows are shared with the model of the whole graph.
+template <class T, class Device>
+template <class S>
+void mini_batch_trainer<T, Device>::make_inputs_from(std::optional<dense<S, dynamic_layout, Device>>& x) {
+  auto* const whole = whole_ && !by_columns() ? whole_->template dense_input<S>() : nullptr;
+  shares_x_ = whole != nullptr;
+  using rows = dense<S, dynamic_layout, Device>;  // (n, f)
+  x.emplace(shares_x_ ? rows::view(mesh_, vertex_rows, whole->row_blocking(), whole->col_blocking(),
+                                   whole->values())
+                      : batch_features<T, S>(mesh_, data_, options_, owner_.rows, by_columns()));
+  if (!learns_input()) row_cache_ = transfer::make_row_cache(*x);
   const sampling_traits layer = steps_.named().on_blocks;
+  const bool rounds = std::max(options_.operands, options_.storage) == operand_precision::bfloat16;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
-      input = std::make_unique<sliced_input<T, Device>>(*x_, alone_, layer.aggregates, layer.products,
-                                                        learns_input());
+      input = std::make_unique<sliced_input<T, Device, S>>(*x, alone_, layer.aggregates, layer.products,
+                                                           learns_input(), rounds);
     else
-      input = std::make_unique<gathered_input<T, Device>>(*x_, alone_);
+      input = std::make_unique<gathered_input<T, Device, S>>(*x, alone_);
 }
 
 /// Which rows of a far X an epoch needs: its samples are drawn, and forgotten, unless that takes messages.

@@ -152,10 +152,10 @@ struct training_options {
   int ranks_of_node = 1;
   /// How rows are sent in products with the graph: spmm_options::encoding, for models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
-  /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
+  /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn; not for stages.
   operand_precision operands = operand_precision::unrounded;
   /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
-  /// coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs; operands are then rounded, too.
+  /// and the models of `operands`, which are then rounded, too.
   operand_precision storage = operand_precision::unrounded;
   /// Activation checkpointing: `always` recomputes hidden outputs; not for stages, mini-batches and gcnii.
   activation_checkpointing recompute = activation_checkpointing::never;

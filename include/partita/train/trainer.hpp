@@ -55,8 +55,11 @@ class trainer : public training<T, Device> {
   /// The embedding X (n x w), learned as a parameter without weight decay by nn::sparse_adam, in which every
   /// row takes part in every step; null where the data's features are the input.
   dense<T, vertex_rows, Device>* embedding() { return features_.learned(); }
-  /// The input X, features or embedding; null for sparse features.
-  dense<T, vertex_rows, Device>* dense_input() { return features_.dense_rows(); }
+  /// The input X, features or embedding, where it is stored as S; see feature_matrix::dense_rows.
+  template <class S = T>
+  dense<S, vertex_rows, Device>* dense_input() {
+    return features_.template dense_rows<S>();
+  }
   /// d loss / d X of the last step. A step must precede the call.
   const dense<T, vertex_rows, Device>& embedding_gradient() const { return embedding_gradient_.value(); }
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
