@@ -155,7 +155,7 @@ def _named(data):
 
 def predict(model_file: str | _os.PathLike, data: str | _os.PathLike | Dataset, *, policy: str | None = None, mesh: str | None = None,
             threads: int | None = None) -> _np.ndarray:
-    """The logits (n x C) of a model that Fit.save, or `train --save`, has written, on a directory or a Dataset.
+    """The logits (n x C) of a model that Fit.save, or `train --save`, has written, on a directory or a Dataset; of links, their rows.
 
     Every process must call. What travels: see partita::nn::predictor. Throws InputError where they do not fit.
     """
