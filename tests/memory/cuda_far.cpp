@@ -2,9 +2,8 @@
 // Far memory of CUDA queues, on the emulator's devices.
 #include "partita/memory/cuda_far.hpp"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
+#include <doctest/doctest.h>
 
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
