@@ -58,12 +58,6 @@ def _place(**given):
     return _core.Place(**{name: given[name] if given.get(name) is not None else usual for name, usual in _where.items()})
 
 
-def _matrix(columns, indptr, indices, data):
-    """A sparse matrix on the ranks, from the arrays of a CSR matrix."""
-    make = _core.RankMatrix32 if data.dtype == _np.float32 else _core.RankMatrix64
-    return make(columns, indptr, indices, data, _place())
-
-
 def _dense(x, dtype=None):
     """A row-major array over the memory of x, which may be a tensor of any library that has DLPack; a copy where it is none."""
     x = x if isinstance(x, _np.ndarray) or not hasattr(x, "__dlpack__") else _np.from_dlpack(x)
