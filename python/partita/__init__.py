@@ -33,8 +33,7 @@ def ranks(number: int, *, policy: str = "row_1d", mesh: str = "", threads: int =
     `policy` and `mesh` ("RxCxD") are those of matrices that are made from now on; matrices of earlier ranks are distributed anew
     when they are used. Throws MeshError for a mesh that does not suit the policy.
     """
-    _core.Place(policy, mesh, threads).require(number)
-    _core.use_threads(number)
+    _core.use_threads(number, _core.Place(policy, mesh, threads))
     _where.update(policy=policy, mesh=mesh, threads=threads)
 
 
@@ -49,19 +48,12 @@ def use_mpi(comm: object = None, *, policy: str = "row_1d", mesh: str = "", thre
     from . import _mpi
 
     comm = comm or MPI.COMM_WORLD
-    _core.Place(policy, mesh, threads).require(comm.Get_size())
-    _core.use_world(_mpi.world(MPI._addressof(comm)))
+    _core.use_world(_mpi.world(MPI._addressof(comm)), _core.Place(policy, mesh, threads))
     _where.update(policy=policy, mesh=mesh, threads=threads)
 
 
 def _place(**given):
     return _core.Place(**{name: given[name] if given.get(name) is not None else usual for name, usual in _where.items()})
-
-
-def _matrix(columns, indptr, indices, data):
-    """A sparse matrix on the ranks, from the arrays of a CSR matrix."""
-    make = _core.RankMatrix32 if data.dtype == _np.float32 else _core.RankMatrix64
-    return make(columns, indptr, indices, data, _place())
 
 
 def _dense(x, dtype=None):
@@ -150,7 +142,8 @@ def train(data: str | _os.PathLike | Dataset, *, model: str = "gcn", policy: str
 
 
 def _named(data):
-    return data if isinstance(data, Dataset) else _os.fspath(data)
+    data = data if isinstance(data, Dataset) else _os.fspath(data)
+    return load(data) if data == "karate" else data
 
 
 def predict(model_file: str | _os.PathLike, data: str | _os.PathLike | Dataset, *, policy: str | None = None, mesh: str | None = None,
@@ -172,14 +165,14 @@ class Served:
 
     __iter__ = None
 
-    def __init__(self, model: object) -> None:
-        self._model, self.keeps_rows = model, model.keeps_rows
+    def __init__(self, rows: object, keeps_rows: bool) -> None:
+        self._rows, self.keeps_rows = rows, keeps_rows
 
     def __getitem__(self, vertices: ArrayLike) -> _np.ndarray:
         which = _np.asarray(vertices)
         if which.size and which.dtype.kind not in "iu":
             raise TypeError(f"vertices are whole numbers, not {which.dtype}")
-        rows = self._model.rows(_np.ascontiguousarray(which, _np.int64).reshape(-1))
+        rows = self._rows(_np.ascontiguousarray(which, _np.int64).reshape(-1))
         return rows.reshape(*which.shape, rows.shape[1])
 
 
@@ -188,7 +181,7 @@ def serve(model_file: str | _os.PathLike, data: str | _os.PathLike | Dataset, *,
 
     `threads`: those that work in this call (0: as many as there are cores). Local. Throws InputError where model and data do not fit.
     """
-    return Served(_core.serve(_os.fspath(model_file), _named(data), threads))
+    return Served(*_core.serve(_os.fspath(model_file), _named(data), _core.Place(threads=threads)))
 
 
 if _os.environ.get("PARTITA_RANKS"):

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <optional>
 
-#include "arrays.hpp"
 #include "module.hpp"
 #include "partita/io/karate.hpp"
 
@@ -22,45 +21,41 @@ std::optional<io::task> task_named(const std::string& name) {
 }
 
 /// The elements of an array of Python, which exist as long as they are used.
-template <class To = void, class Array>
-auto shared(const Array& a) {
-  using T = std::conditional_t<std::is_void_v<To>, std::remove_cvref_t<decltype(*a.data())>, To>;
+template <class T, class Array>
+io::array<T> shared(const Array& a) {
   const auto owner = std::make_shared<Array>(a);
-  const auto bytes = a.size() * sizeof(*a.data());
-  return io::array<T>(std::shared_ptr<const T>(owner, reinterpret_cast<const T*>(a.data())),
-                      bytes / sizeof(T));
+  return {std::shared_ptr<const T>(owner, reinterpret_cast<const T*>(a.data())),
+          a.size() * sizeof(*a.data()) / sizeof(T)};
 }
 
-/// Features (n x f) and directed edges (E x 2), whose types and sizes Python has checked.
+/// Features (n x f), directed edges (E x 2) and classes (n), whose types and sizes Python has checked.
 template <class T>
-std::shared_ptr<io::dataset> of_arrays(const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
-                                       const vector_in<std::uint8_t>& split) {
+std::shared_ptr<io::dataset> graph(const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
+                                   const vector_in<std::uint8_t>& split,
+                                   const vector_in<std::int64_t>& labels, global_index classes) {
   auto data = std::make_shared<io::dataset>();
   data->name = "arrays";
-  data->vertices = shape_of(features).rows;
-  data->features = shape_of(features).cols;
+  data->vertices = shape_of(features).rows, data->features = shape_of(features).cols;
   data->edges = shared<io::edge>(edges);
-  data->vertex_features = io::feature_table(data->vertices, data->features, shared(features));
-  data->split = shared(split);
+  data->vertex_features = io::feature_table(data->vertices, data->features, shared<T>(features));
+  data->split = shared<std::uint8_t>(split);
+  data->labels = shared<std::int64_t>(labels), data->classes = classes;
   return data;
 }
 
 /// What training reads of a data directory, or of karate, which is built in; `embedding`: without features.
 /// Every process must call. What travels and exceptions: as io::load_dataset.
 std::shared_ptr<const io::dataset> load(const std::string& path, const std::string& task, bool embedding) {
-  const nb::gil_scoped_release free;
   if (path == "karate") return std::make_shared<io::dataset>(io::karate_club());
   const auto wanted = embedding ? io::vertex_data::labels : io::vertex_data::features_and_labels;
   const auto as = task_named(task);
   std::shared_ptr<const io::dataset> data;
-  const auto read = [&](const communicator& world) {
-    data = std::make_shared<io::dataset>(io::load_dataset(path, wanted, world, 1, 0, {}, {}, as));
-  };
   const auto ranks = current();
-  if (ranks->places() == static_cast<std::size_t>(ranks->size()))
-    read(self::world());
-  else
-    ranks->run([&](std::size_t, const communicator& world) { read(world); });
+  team alone(1);  // threads share what one of them has read
+  const bool are_threads = ranks->places() == static_cast<std::size_t>(ranks->size());
+  (are_threads ? alone : *ranks).run([&](std::size_t, const communicator& world) {
+    data = std::make_shared<io::dataset>(io::load_dataset(path, wanted, world, 1, 0, {}, {}, as));
+  });
   return data;
 }
 
@@ -75,20 +70,10 @@ void bind_dataset(nb::module_& m) {
       .def_prop_ro(
           "edges", [](const io::dataset& d) { return d.edges.size(); }, "E, directed");
   m.def("load", &load, "path"_a, "task"_a, "embedding"_a);
-  const auto of_classes = [](auto zero) {
-    using T = decltype(zero);
-    return [](const matrix_in<std::int64_t>& edges, const matrix_in<T>& features,
-              const vector_in<std::uint8_t>& split, const vector_in<std::int64_t>& labels,
-              global_index classes) {
-      const auto data = of_arrays(edges, features, split);
-      data->labels = shared(labels), data->classes = classes;
-      return data;
-    };
-  };
   const auto bind_graph = [&](const auto& make) {
     m.def("graph", make, "edges"_a, "features"_a.noconvert(), "split"_a, "labels"_a, "classes"_a);
   };
-  bind_graph(of_classes(float())), bind_graph(of_classes(double()));
+  bind_graph(&graph<float>), bind_graph(&graph<double>);
 }
 
 }  // namespace partita::python

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "team.hpp"
-
 namespace nb = nanobind;
 using namespace partita::python;
 
@@ -27,27 +25,24 @@ NB_MODULE(_core, m) {
 
   nb::class_<partita::communicator>(m, "Communicator", "Ranks, of which this process is one.");
   nb::class_<place>(m, "Place", "Where the ranks of a call compute.")
-      .def(
-          "__init__",
-          [](place* self, const std::string& policy, const std::string& mesh, int threads) {
-            new (self) place{policy, mesh, threads};
-          },
-          "policy"_a = "row_1d", "mesh"_a = "", "threads"_a = 0)
-      .def(
-          "require", [](const place& self, int ranks) { self.shape(ranks); }, "ranks"_a,
-          "Throws MeshError for a policy or a mesh that is not for so many ranks.");
+      .def(nb::init<std::string, std::string, int>(), "policy"_a = "row_1d", "mesh"_a = "", "threads"_a = 0);
   m.def(
       "use_threads",
-      [](int ranks) {
-        const nb::gil_scoped_release free;
-        use(std::make_shared<team>(ranks));
+      [](int ranks, const place& where) {
+        where.shape(ranks);
+        unlocked([&] { shared_team() = std::make_shared<team>(ranks); });
       },
-      "ranks"_a, "From now on so many threads are the ranks.");
+      "ranks"_a, "place"_a,
+      "From now on so many threads are the ranks. Throws MeshError if the place is for others.");
   m.def(
-      "use_world", [](const partita::communicator& world) { use(std::make_shared<team>(world)); }, "world"_a,
-      "From now on this process is one of these ranks.");
+      "use_world",
+      [](const partita::communicator& world, const place& where) {
+        where.shape(world.size());
+        shared_team() = std::make_shared<team>(world);
+      },
+      "world"_a, "place"_a, "From now on this process is one of these ranks. Throws as use_threads does.");
   m.def(
-      "leave", [] { use(nullptr); }, "From now on this process is one rank by itself.");
+      "leave", [] { shared_team() = nullptr; }, "From now on this process is one rank by itself.");
   m.def(
       "forget", [] { new std::shared_ptr<team>(std::exchange(shared_team(), nullptr)); },
       "The same in a process that fork has made, which has no threads of its parent.");

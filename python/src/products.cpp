@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "arrays.hpp"
 #include "module.hpp"
 #include "partita/compiled/algebra.hpp"
 #include "partita/transfer/csr_rows.hpp"
@@ -29,13 +28,12 @@ class rank_matrix {
     const mesh_shape shape = where.shape(ranks_->size());
     const auto make_queue = where.queues(ranks_->size());
     const policy& p = find_policy(where.policy);
-    const nb::gil_scoped_release free;
     ranks_->run([&](std::size_t at, const communicator& world) {
       const mesh<host> m(world, shape, make_queue());
       if constexpr (std::is_same_v<Index, local_index>)
         if (world.size() == 1) {
-          parts_[at].emplace(matrix::view(
-              m, p, shape_, {values_of<Index>(offsets), values_of<Index>(columns), values_of<T>(values)}));
+          parts_[at].emplace(
+              matrix::view(m, p, shape_, {values_of(offsets), values_of(columns), values_of(values)}));
           return;
         }
       const interval rows = comm::share_of(shape_.rows, world.rank(), world.size());
@@ -44,11 +42,11 @@ class rank_matrix {
       const auto begin = static_cast<std::size_t>(from_zero.front());
       for (global_index& offset : from_zero) offset -= static_cast<global_index>(begin);
       const auto count = static_cast<std::size_t>(from_zero.back());
-      parts_[at].emplace(distribute(
-          m, p, shape_,
-          transfer::csr_rows(rows.begin, from_zero, values_of<Index>(columns).subspan(begin, count),
-                             values_of<T>(values).subspan(begin, count)),
-          symmetry::one_way));
+      parts_[at].emplace(
+          distribute(m, p, shape_,
+                     transfer::csr_rows(rows.begin, from_zero, values_of(columns).subspan(begin, count),
+                                        values_of(values).subspan(begin, count)),
+                     symmetry::one_way));
     });
   }
 
@@ -62,7 +60,6 @@ class rank_matrix {
     auto& known = plans_[{transpose, shape_of(x).cols}];
     if (!known) known = std::make_shared<rank_plans>(parts_.size());
     const auto plans = known;
-    const nb::gil_scoped_release free;
     std::vector<double> seconds(parts_.size());
     ranks_->run([&](std::size_t at, const communicator&) {
       const mesh<host>& m = parts_[at]->mesh();
@@ -80,7 +77,8 @@ class rank_matrix {
     return std::ranges::max(seconds);
   }
 
-  bool is_on(const std::shared_ptr<team>& ranks) const { return ranks_ == ranks; }
+  /// Whether it is on the ranks of now.
+  bool is_usable() const { return ranks_ == current(); }
 
  private:
   using matrix = sparse<T, dynamic_layout, host>;
@@ -99,19 +97,17 @@ void multiply_dense(const matrix_in<T>& a, const matrix_in<T>& b, const matrix_o
                     const place& where) {
   const auto ranks = current();
   const auto make_queue = where.queues(ranks->size());
-  const nb::gil_scoped_release free;
   ranks->run([&](std::size_t at, const communicator& world) {
     const mesh<host> m(world, {world.size(), 1, 1}, make_queue());
     const auto left = rows_of<T>(m, a);  // (m/P, k)
     if (!transpose) {
-      const auto right =
-          dense<T, replicated, host>::view(m, shape_of(b), std::span(b.data(), b.size()));  // (k, n)
-      auto product = rows_of<T>(m, c);                                                      // (m/P, n)
+      const auto right = dense<T, replicated, host>::view(m, shape_of(b), values_of(b));  // (k, n)
+      auto product = rows_of<T>(m, c);                                                    // (m/P, n)
       gemm(T(1), left, right, T(0), product);
       return complete(*ranks, m, c);
     }
     const auto right = rows_of<T>(m, b);  // (k/P, n)
-    auto product = at == 0 ? dense<T, replicated, host>::view(m, shape_of(c), std::span(c.data(), c.size()))
+    auto product = at == 0 ? dense<T, replicated, host>::view(m, shape_of(c), values_of(c))
                            : dense<T, replicated, host>(m, shape_of(c));  // (m, n)
     gemm(T(1), transposed(left), right, T(0), product);
   });
@@ -130,12 +126,8 @@ void bind_in(nb::module_& m, const char* name) {
       .def(make(global_index()), "cols"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
            "data"_a.noconvert(), "place"_a)
       .def("multiply", &rank_matrix<T>::multiply, "x"_a.noconvert(), "y"_a.noconvert(), "transpose"_a = false,
-           "Y = A X (m x f = m x n times n x f), or A^T X. Every process must call. What travels: as for\n"
-           "spmm_plan; where ranks are processes, also Y. Returns the seconds of the product. Throws "
-           "ShapeError.")
-      .def_prop_ro(
-          "is_usable", [](const rank_matrix<T>& a) { return a.is_on(current()); },
-          "Whether it is on the ranks of now.");
+           "Y = A X, or A^T X. Returns the seconds of the product itself.")
+      .def_prop_ro("is_usable", &rank_matrix<T>::is_usable, "Whether it is on the ranks of now.");
   m.def("gemm", &multiply_dense<T>, "a"_a.noconvert(), "b"_a.noconvert(), "c"_a.noconvert(),
         "transpose"_a = false, "place"_a = place(), "C = A B, or A^T B. Every process must call.");
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nanobind/nanobind.h>
 #include <sstream>
-#include <utility>
 
 #include "../../examples/ranks/dense_products.hpp"
 #include "partita/comm/cores.hpp"
@@ -12,18 +12,13 @@
 
 namespace partita::python {
 
-team::team(int ranks) : size_(ranks) {
-  if (ranks == 1) {
-    worlds_.push_back(self::world());
-    return;
-  }
-  if (ranks < 1) base::throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
-  worlds_.assign(static_cast<std::size_t>(ranks), self::world());
+team::team(int ranks) : worlds_(static_cast<std::size_t>(ranks), self::world()) {
+  if (ranks == 1) return;
   busy_ = worlds_.size();
-  runner_ = std::thread([this] {
+  runner_ = std::async(std::launch::async, [this, ranks] {
     std::exception_ptr failure;
     try {
-      threads::run(size_, [this](const communicator& world) { serve(world); });
+      threads::run(ranks, [this](const communicator& world) { serve(world); });
     } catch (...) {
       failure = std::current_exception();
     }
@@ -33,23 +28,15 @@ team::team(int ranks) : size_(ranks) {
   });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return busy_ == 0 || ended_; });
-  if (failure_) {
-    lock.unlock();
-    runner_.join();
-    std::rethrow_exception(failure_);
-  }
+  if (failure_) std::rethrow_exception(failure_);
 }
 
-team::team(const communicator& world) : size_(world.size()), worlds_{world} {}
+team::team(const communicator& world) : worlds_{world} {}
 
 team::~team() {
-  if (!runner_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    changed_.notify_all();
-  }
-  runner_.join();
+  const std::lock_guard lock(mutex_);
+  ends_ = true;
+  changed_.notify_all();
 }
 
 void team::serve(const communicator& world) {
@@ -75,8 +62,9 @@ void team::serve(const communicator& world) {
 }
 
 void team::run(const rank_work& work, const std::function<void()>& wait) {
+  const nanobind::gil_scoped_release free;
   const std::lock_guard one_at_a_time(call_);
-  if (!runner_.joinable()) return work(0, worlds_.front());
+  if (!runner_.valid()) return work(0, worlds_.front());
   std::unique_lock lock(mutex_);
   if (ended_ || ends_) throw error("the ranks of this object have ended with an error; make it anew");
   work_ = &work;
@@ -103,10 +91,9 @@ mesh_shape place::shape(int ranks) const {
   const partita::policy& p = find_policy(policy);
   if (mesh.empty()) return default_mesh(p, ranks);
   mesh_shape m;
-  std::istringstream text(mesh);
-  char first = 0, second = 0;
-  text >> m.row >> first >> m.col >> second >> m.depth;
-  if (!text || first != 'x' || second != 'x' || text.peek() != std::istringstream::traits_type::eof())
+  char x = 0;
+  std::istringstream(mesh) >> m.row >> x >> m.col >> x >> m.depth;
+  if (to_string(m) != mesh)
     base::throw_error<mesh_error>({"a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '", mesh, "'"});
   require_mesh(p, m, ranks);
   return m;
@@ -121,8 +108,6 @@ std::shared_ptr<team>& shared_team() {
   static std::shared_ptr<team> ranks;
   return ranks;
 }
-
-void use(std::shared_ptr<team> ranks) { shared_team() = std::move(ranks); }
 
 std::shared_ptr<team> current() {
   std::shared_ptr<team>& ranks = shared_team();

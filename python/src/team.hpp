@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "partita/comm/communicator.hpp"
@@ -28,7 +28,7 @@ class team {
   explicit team(const communicator& world);
   ~team();
 
-  int size() const { return size_; }
+  int size() const { return worlds_.front().size(); }
   /// The ranks of this process.
   std::size_t places() const { return worlds_.size(); }
   /// The number of this process's first rank.
@@ -38,15 +38,14 @@ class team {
   /// What the ranks of this process have received. Local, while nothing runs.
   traffic received() const;
 
-  /// The work on every rank of this process; returns when all have done it. `wait` is called meanwhile,
-  /// several times a second, where the ranks are threads. Throws what the first rank threw; the threads have
-  /// ended then, and every later call throws error.
+  /// The work on every rank of this process; returns when all have done it. The interpreter's lock, which the
+  /// caller has, is free meanwhile. `wait` is called several times a second where the ranks are threads.
+  /// Throws what the first rank threw; the threads have ended then, and every later call throws error.
   void run(const rank_work& work, const std::function<void()>& wait = {});
 
  private:
   void serve(const communicator& world);
 
-  int size_;
   std::vector<communicator> worlds_;
   std::mutex call_;  ///< one call of run at a time
   std::mutex mutex_;
@@ -56,7 +55,7 @@ class team {
   std::size_t busy_ = 0;      ///< ranks that have not done it
   bool ends_ = false, ended_ = false;
   std::exception_ptr failure_;
-  std::thread runner_;
+  std::future<void> runner_;  ///< waits for its threads when it is destroyed, before the rest
 };
 
 /// Where the ranks of a call compute.
@@ -72,11 +71,10 @@ struct place {
   std::function<device_queue<host>()> queues(int ranks) const;
 };
 
-/// The ranks of this process from now on, and those of now: one, unless use was called, or as many threads as
-/// before where an error has ended them.
-void use(std::shared_ptr<team> ranks);
-std::shared_ptr<team> current();
-/// Those that use was given, or null: a child of fork forgets them, since it has no threads of its parent.
+/// The ranks that this process was given, or null.
 std::shared_ptr<team>& shared_team();
+/// The ranks of now: one, unless there are others, or as many threads as before where an error has ended
+/// them.
+std::shared_ptr<team> current();
 
 }  // namespace partita::python

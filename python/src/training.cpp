@@ -8,7 +8,6 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
 #include "module.hpp"
 #include "partita/algebra/reproducible.hpp"
 #include "partita/compiled/host.hpp"
@@ -60,8 +59,7 @@ bool is_interrupted() {
 }
 
 /// A training that has run: what it reports, and its model on the ranks.
-class fit {
- public:
+struct fit {
   virtual ~fit() = default;
   virtual nb::object logits() = 0;
   virtual void save(const std::string& path) = 0;
@@ -75,11 +73,11 @@ class fit_in : public fit {
  public:
   fit_in(shared_data data, const nn::training_options& options, const place& where, bool reproducible)
       : ranks_(current()), data_(std::move(data)), options_(options), parts_(ranks_->places()) {
-    const int stages = std::max(1, options.pipeline.stages), size = ranks_->size();
-    if (size % stages != 0) refuse({size, " ranks are not ", stages, " stages of equally many"});
-    const bool chooses = where.policy == "auto";
-    const std::pair named{find_policy(chooses ? "row_1d" : where.policy),
-                          chooses ? mesh_shape() : where.shape(size / stages)};
+    const int stages = options.pipeline.stages, parts = std::max(1, stages), size = ranks_->size();
+    if (size % parts != 0) refuse({size, " ranks are not ", parts, " stages of equally many"});
+    const place first = where.policy == "auto" ? place() : where;
+    const bool chooses = where.policy == "auto" && options.mini_batch.batch == 0 && stages == 0;
+    const std::pair named{find_policy(first.policy), first.shape(size / parts)};
     const auto make_queue = where.queues(size);
     std::atomic<bool> stops = false;
     ranks_->run(
@@ -88,8 +86,14 @@ class fit_in : public fit {
           const auto queue = reproducible ? partita::reproducible(own) : own;
           nn::training_options here = options_;
           here.mini_batch.sampling_threads = queue.threads();
-          const auto [p, shape] = chooses ? chosen(world, queue, here) : named;
-          const mesh<host> m(world, options.pipeline.stages > 0 ? mesh_shape{size, 1, 1} : shape, queue);
+          auto [p, shape] = named;
+          if (chooses) {  // as `train --policy auto` does
+            const nn::policy_choice choice =
+                nn::choose_policy<T>(world, queue, *data_, here, {.threads = queue.threads()});
+            here = nn::options_of(choice.chosen(), here);
+            here.symmetric = choice.symmetric, p = choice.policy, shape = choice.mesh;
+          }
+          const mesh<host> m(world, stages > 0 ? mesh_shape{size, 1, 1} : shape, queue);
           m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
           m.ledger().clear();
           parts_[at] = nn::make_training<T>(m, *data_, here, p, shape);
@@ -107,7 +111,6 @@ class fit_in : public fit {
                        [&](std::size_t at, auto&) { return parts_[at]->outputs(false).logits; });
   }
   void save(const std::string& path) override {
-    const nb::gil_scoped_release free;
     ranks_->run([&](std::size_t at, const communicator& world) {
       const nn::state_dict<T> values = parts_[at]->values();
       if (world.rank() == 0) nn::save_model(path, values, options_, *data_, {{"partita", version_text()}});
@@ -115,20 +118,6 @@ class fit_in : public fit {
   }
 
  private:
-  /// As `train --policy auto` chooses.
-  std::pair<partita::policy, mesh_shape> chosen(const communicator& world, const device_queue<host>& queue,
-                                                nn::training_options& options) const {
-    if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
-      return {row_1d, default_mesh(row_1d, world.size() / std::max(1, options.pipeline.stages))};
-    const auto make_mesh = [&](mesh_shape shape) { return mesh<host>(world, shape, queue); };
-    nn::policy_search from;
-    from.threads = queue.threads();
-    const nn::policy_choice choice = nn::choose_policy<T>(world.size(), make_mesh, *data_, options, from);
-    options = nn::options_of(choice.chosen(), options);
-    options.symmetric = choice.symmetric;
-    return {choice.policy, choice.mesh};
-  }
-
   std::shared_ptr<team> ranks_;
   shared_data data_;
   nn::training_options options_;
@@ -139,14 +128,9 @@ std::unique_ptr<fit> train(const shared_data& data, const std::map<std::string, 
                            const place& where, const std::string& precision, bool reproducible) {
   if (precision != "f32" && precision != "f64") refuse({"the precision is f32 or f64, not ", precision});
   const nn::training_options options = options_of(given, *data);
-  std::unique_ptr<fit> done;
-  {
-    const nb::gil_scoped_release free;
-    if (precision == "f64")
-      done = std::make_unique<fit_in<double>>(data, options, where, reproducible);
-    else
-      done = std::make_unique<fit_in<float>>(data, options, where, reproducible);
-  }
+  auto done = in_precision(precision, [&]<class T>(T) -> std::unique_ptr<fit> {
+    return std::make_unique<fit_in<T>>(data, options, where, reproducible);
+  });
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return done;
 }

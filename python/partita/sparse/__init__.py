@@ -13,8 +13,6 @@ import scipy.sparse as _scipy
 
 import partita as _partita
 
-_REAL = (_np.float32, _np.float64)
-
 
 class _OnRanks:
     """What the four classes add to SciPy's."""
@@ -43,7 +41,8 @@ class _OnRanks:
         known = self._handles.get(dtype)
         if known is None or not known.is_usable:
             columns = self.shape[1 if self._by_rows else 0]
-            known = _partita._matrix(columns, self.indptr, self.indices, self.data.astype(dtype, copy=False))
+            make = _partita._core.RankMatrix32 if dtype == _np.float32 else _partita._core.RankMatrix64
+            known = make(columns, self.indptr, self.indices, self.data.astype(dtype, copy=False), _partita._place())
             self._handles[dtype] = known
         return known
 
@@ -64,7 +63,7 @@ class _OnRanks:
         if isinstance(x, _np.matrix) or not hasattr(x, "__dlpack__") or len(x.shape) not in (1, 2) or x.shape[0] != rows:
             return False
         kind = _np.from_dlpack(x).dtype if not isinstance(x, _np.ndarray) else x.dtype
-        return _np.result_type(self.dtype, kind) in _REAL and 0 not in self.shape + tuple(x.shape)
+        return _np.result_type(self.dtype, kind) in (_np.float32, _np.float64) and 0 not in self.shape + tuple(x.shape)
 
     def __matmul__(self, other):
         return self._into(other) if self._is_for_ranks(other, self.shape[1]) else super().__matmul__(other)
@@ -130,9 +129,4 @@ def __getattr__(name):
     found = getattr(_scipy, name)
     if isinstance(found, type) or not callable(found):
         return found
-
-    @_functools.wraps(found)
-    def on_ranks(*given, **options):
-        return _of_ranks(found(*given, **options))
-
-    return on_ranks
+    return _functools.wraps(found)(lambda *given, **options: _of_ranks(found(*given, **options)))
