@@ -174,7 +174,7 @@ inline constexpr field rows[] = {
      "the cheaper of these (automatic)"},
     {"exchange-pieces", group::products, at<&options::exchange_pieces>, "N", count_or_none, nowhere, always,
      "overlap the exchange of needed rows with products with the graph, in N pieces\n"
-     "(default 1; with --far, chosen by its window)"},
+     "(default: in slices by a rule; 1: at once; with --far, chosen by its window)"},
     {"ranks-of-node", group::products, at<&options::ranks_of_node>, "G", count_or_none, nowhere, always,
      "G consecutive ranks share a node: rows that several of them need are sent to the\n"
      "node once and forwarded inside (default 1)"},

@@ -145,7 +145,8 @@ struct training_options {
   row_exchange exchange = row_exchange::automatic;
   /// What stays in place along col in these products; see partita::stationary.
   partita::stationary stationary = partita::stationary::automatic;
-  /// Pieces of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
+  /// Pieces of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: slices by a
+  /// rule, or over far memory as many as its window asks for; 1: at once.
   int exchange_pieces = 0;
   /// Consecutive ranks of the mesh on one node, to which needed rows cross once in products with the graph:
   /// spmm_options::ranks_of_node.
