@@ -10,6 +10,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "partita/train/chunk_products.hpp"
@@ -72,11 +73,17 @@ class pipeline_stage {
     *refreshes_ = false;
   }
   /// The rows of chunk c in matrices that pass between stages for all vertices; valid until the next call.
-  template <class Matrix>
-  std::vector<Matrix*> part(std::size_t c, const std::vector<Matrix*>& whole) {
+  template <class Passing>
+  std::vector<Passing> part(std::size_t c, const std::vector<Passing>& whole) {
     passing_.clear();
-    std::vector<Matrix*> parts;
-    for (Matrix* const m : whole) parts.push_back(&passing_.emplace_back(part_of(c, *m)));
+    std::vector<Passing> parts;
+    for (const Passing& m : whole)
+      std::visit(
+          [&](auto* rows) {
+            parts.push_back(std::get_if<std::remove_const_t<std::remove_pointer_t<decltype(rows)>>>(
+                &passing_.emplace_back(part_of(c, *rows))));
+          },
+          m);
     return parts;
   }
   /// What this rank receives in the forward and backward passes of all chunks, or of the whole, and in
@@ -152,7 +159,7 @@ class pipeline_stage {
   std::optional<feature_matrix<T, Device>> features_;  ///< of the first stage
   std::tuple<std::deque<matrix>, std::deque<rounded>, std::deque<sparse_rows<T, Device>>> input_parts_;
   typename layers::matrices all_;
-  std::deque<matrix> passing_;
+  std::deque<std::variant<matrix, rounded>> passing_;
   std::deque<std::unique_ptr<layers>> chunks_;
   std::unique_ptr<layers> whole_;
   std::optional<dense<T, replicated, Device>> total_;
@@ -229,11 +236,19 @@ auto pipeline_stage<T, Device>::made(const blocking& rows) const -> typename lay
     return matrix(mesh_, rows, blocking::even(width, mesh_.shape(), nesting::cols));  // (rows, width)
   };
   typename layers::matrices all;
+  const auto make = [&](std::optional<matrix>& own, std::optional<rounded>& stored, global_index width,
+                        bool rounds) {
+    if (!rounds)
+      own.emplace(matrix_of(width));
+    else if constexpr (algebra::stored_as<base::bfloat16, T, Device>)
+      stored.emplace(mesh_, rows, blocking::even(width, mesh_.shape(), nesting::cols));  // (rows, width)
+  };
+  const bool stores = options_.storage == operand_precision::bfloat16;
   if (!place_.is_first()) {
-    all.h.emplace(matrix_of(place_.input_width()));
+    make(all.h, all.stored_h, place_.input_width(), stores);
     all.dh.emplace(matrix_of(place_.input_width()));
   }
-  all.z.emplace(matrix_of(place_.output_width()));
+  make(all.z, all.stored_z, place_.output_width(), stores && !place_.is_last());
   all.dz.emplace(matrix_of(place_.output_width()));
   fill(*all.dz, T(0));
   for (const std::size_t k : place_.skips_in())
@@ -248,10 +263,11 @@ template <class T, class Device>
 template <class View>
 auto pipeline_stage<T, Device>::views(View view) -> typename layers::matrices {
   typename layers::matrices of;
-  if (all_.h) of.h.emplace(view(*all_.h));
-  if (all_.dh) of.dh.emplace(view(*all_.dh));
-  of.z.emplace(view(*all_.z));
-  of.dz.emplace(view(*all_.dz));
+  const auto add = [&](auto& to, auto& whole) {
+    if (whole) to.emplace(view(*whole));
+  };
+  add(of.h, all_.h), add(of.dh, all_.dh), add(of.z, all_.z), add(of.dz, all_.dz);
+  add(of.stored_h, all_.stored_h), add(of.stored_z, all_.stored_z);
   for (matrix& m : all_.skips_in) of.skips_in.push_back(view(m));
   for (matrix& m : all_.skips_out_gradients) of.skips_out_gradients.push_back(view(m));
   return of;
