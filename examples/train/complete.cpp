@@ -180,7 +180,7 @@ void require_products(const CLI::App& app, const command& c) {
        {stores && c.device == "cuda", "--device cuda", "dense products read such operands on the CPU"},
        {c.reproducible, "--reproducible", "its sums are exact, of unrounded numbers"},
        {!rounds && c.in_batches(), "--batch", "products of a batch send no rows"},
-       {c.on_stages(), "--stages", "products of a stage read a history in the precision of the run"},
+       {!rounds && c.on_stages(), "--stages", "products of a stage read a history of exact rows"},
        {rounds && encodes, "--row-encoding", "rows then have 2 bytes per number already"}});
   refuse_if(!rounds && c.policy == "auto",
             "--row-encoding needs a --policy that cuts rows, such as row_1d or grid_2d: only rows that "

@@ -121,7 +121,7 @@ class Options(ProgramCase):
             with open(model, "rb") as f, open(again, "rb") as g:
                 self.assertEqual(f.read()[-100:], g.read()[-100:])
         self.assertEqual([score is None for score in self.train("--epochs", "7", "--evaluate-every", "3")["val_accuracies"]], [True, True, False, True, True, False, False])
-        for mode in (["gcnii"], ["resgcn"], ["sage", "--batch", "8"], ["gin", "--batch", "8", "--placement", "column"]):
+        for mode in (["gcnii"], ["resgcn"], ["sage", "--batch", "8"], ["gin", "--batch", "8", "--placement", "column"], ["gcnii", "--stages", "2"], ["gcn", "--stages", "1", "--history", "halo"]):
             own, *rounded = (self.train("--model", *mode, "--layers", "2", "--epochs", "3", "--ranks", "2", *more)["loss"] for more in ([], ["--operands", "bf16"], ["--storage", "bf16"]))
             for loss in rounded:
                 self.assertTrue(own != loss and all(abs(a - b) < 0.01 * a for a, b in zip(own, loss)), (mode, own, loss))
@@ -166,7 +166,7 @@ class Options(ProgramCase):
                                  ("--exchange cover and --reproducible do not go together", "--exchange", "cover", "--reproducible"), ("--hops is for", "--preset", "sgc", "--model", "gcn"),
                                  ("--precision f64 and --storage bf16 do not go together", "--storage", "bf16", "--precision", "f64"),
                                  ("--operands f32 and --storage bf16 do not go together", "--storage", "bf16", "--operands", "f32"),
-                                 ("--stages and --storage bf16 do not go together", "--storage", "bf16", "--stages", "2"),
+                                 ("--stages and --row-encoding do not go together", "--row-encoding", "int8", "--policy", "row_1d", "--stages", "2"),
                                  ("--batch and --row-encoding do not go together", "--row-encoding", "int8", "--policy", "row_1d", "--batch", "8"),
                                  ("--storage bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled", "--model", "gat", "--storage", "bf16"),
                                  ("--precision tf32 needs --device cuda", "--precision", "tf32"), ("--no-graphs needs --device cuda", "--no-graphs"), ("--decoder needs --task links", "--decoder", "mlp"), ("--link-width needs --task links", "--link-width", "4"),

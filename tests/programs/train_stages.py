@@ -16,8 +16,8 @@ WITH_METIS = "without METIS" not in run(TRAIN, "--data", "karate", "--model", "g
 
 
 class Stages(ProgramCase):
-    def train(self, model, *arguments, command=None):
-        done = run(TRAIN, "--data", "karate", "--model", model, *MODELS[model], "--hidden", "6", "--epochs", "5", "--precision", "f64", "--quiet", "--json", self.out,
+    def train(self, model, *arguments, command=None, precision="f64"):
+        done = run(TRAIN, "--data", "karate", "--model", model, *MODELS[model], "--hidden", "6", "--epochs", "5", "--precision", precision, "--quiet", "--json", self.out,
                    *arguments, command=command)
         return self.result_of(done)
 
@@ -53,6 +53,13 @@ class Stages(ProgramCase):
             self.assertNotEqual(c["loss"], c["exact_loss"])
         self.assertEqual(self.train("gcn", "--stages", "2", "--history", "exact")["history_bytes"], {"max_rank": 0, "total": 0})
         self.assertEqual(self.train("gcnii", "--stages", "2", "--chunks", "3")["boundary_words"]["total"], 2 * 34 * 2 * 6)  # and H_0
+
+    def test_numbers_of_2_bytes(self):
+        own, half, stored = (self.train("gcn", "--stages", "2", "--ranks", "4", *more, precision="f32") for more in ([], ["--operands", "bf16"], ["--storage", "bf16"]))
+        for result in (half, stored):
+            self.assertEqual(result["words_received"], own["words_received"])
+            self.assertEqual(2 * result["history_bytes"]["total"], own["history_bytes"]["total"])
+            self.assertNotEqual(result["loss"], own["loss"])
 
     def test_policies_are_compared_inside_a_stage(self):
         chosen = self.train("gcn", "--stages", "2", "--ranks", "8", "--policy", "auto", "--chunks", "3")

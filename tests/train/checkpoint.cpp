@@ -43,13 +43,13 @@ struct ending {
 
 /// Trains with checkpoints in the folder, from the newest on; ends after so many epochs if that is not 0,
 /// when one rank wishes so.
-ending trained(const place& at, const io::dataset& d, const nn::training_options& o, const fs::path& folder,
-               int stop_after = 0, std::span<const global_index> old_number = {}) {
+template <class T>
+ending trained_in(const place& at, const io::dataset& d, const nn::training_options& o,
+                  const fs::path& folder, int stop_after, std::span<const global_index> old_number) {
   ending end;
   on_threads(at.size(), [&](const communicator& world) {
-    nn::run_hooks<double> how;
-    if (!folder.empty())
-      how = nn::checkpoints_in<double>({.folder = folder, .every = 2, .resume = true}, o, d);
+    nn::run_hooks<T> how;
+    if (!folder.empty()) how = nn::checkpoints_in<T>({.folder = folder, .every = 2, .resume = true}, o, d);
     how.old_number = old_number;
     int epochs_seen = 0;
     how.stop = [&] {
@@ -58,12 +58,20 @@ ending trained(const place& at, const io::dataset& d, const nn::training_options
     const nn::epoch_observer observe = [&](const nn::epoch_report& r) { epochs_seen = r.epoch; };
     ending mine;
     const mesh_shape ranks = o.pipeline.stages > 0 ? mesh_shape{world.size(), 1, 1} : at.shape;
-    const auto training = nn::make_training<double>(mesh<host>(world, ranks), d, o, at.under, at.shape);
+    const auto training = nn::make_training<T>(mesh<host>(world, ranks), d, o, at.under, at.shape);
     mine.result = training->run(observe, how);
-    mine.weights = all_values(*training);
+    const std::vector<T> weights = all_values(*training);
+    mine.weights.assign(weights.begin(), weights.end());
     if (world.rank() == 0) end = mine;
   });
   return end;
+}
+/// In float where the options store activations in 2 bytes, else in double.
+ending trained(const place& at, const io::dataset& d, const nn::training_options& o, const fs::path& folder,
+               int stop_after = 0, std::span<const global_index> old_number = {}) {
+  if (o.storage != nn::operand_precision::unrounded)
+    return trained_in<float>(at, d, o, folder, stop_after, old_number);
+  return trained_in<double>(at, d, o, folder, stop_after, old_number);
 }
 
 /// Whether everything that was found is the same, losses and weights to within `tolerance`, relatively; 0: in
@@ -189,6 +197,9 @@ TEST_CASE("what stages have learned goes on with other stages, and without") {
   check_goes_on(two, whole, d, o, 1e-12, "stages, none, stages");
   o.pipeline.history = nn::chunk_history::zero;
   check_goes_on(two, two, d, o, 0, "no history");
+  nn::training_options stored = o;
+  stored.storage = nn::operand_precision::bfloat16;
+  check_goes_on(two, two, d, stored, 0, "no history, in 2 bytes a number");
   o.pipeline.history = nn::chunk_history::window;
   o.pipeline.window = 2;
   const scratch folder;

@@ -110,12 +110,16 @@ class sequential final : public layer<T, Device> {
     if (recomputes()) forget();
     pass_ = p;
     output_ = &z;
+    read_output_.emplace(z);
     read(h);
     for (std::size_t l = 0; l < steps_.size(); ++l) {
       compute(l);
       if (recomputes()) release_behind(l);
     }
   }
+
+  /// Instead of the output of the last forward, backward reads a copy of it, such as one of base::bfloat16.
+  void read_output(const algebra::operand<T, Device>& z) { read_output_ = z; }
 
   void backward(const algebra::operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     backward(h, dz, dh, [](std::size_t) {});
@@ -135,7 +139,7 @@ class sequential final : public layer<T, Device> {
       const bool last = l + 1 == steps_.size();
       if (s.after != nullptr) {
         if (last) copy(dz, gradient_of(s, output_->row_blocking()));
-        s.after->backward(last ? algebra::operand<T, Device>(*output_) : s.out->read(), *s.gradient);
+        s.after->backward(last ? *read_output_ : s.out->read(), *s.gradient);
         d = &*s.gradient;
       }
       const algebra::operand<T, Device> in = input_of(l);
@@ -301,7 +305,7 @@ class sequential final : public layer<T, Device> {
   std::tuple<std::optional<matrix>, std::optional<typename algebra::operand<T, Device>::rounded>> dropped_;
   std::optional<sparse_rows<T, Device>> sparse_dropped_;
   std::optional<algebra::column_slices<T, Device>> dropped_slices_;
-  std::optional<algebra::operand<T, Device>> input_;
+  std::optional<algebra::operand<T, Device>> input_, read_output_;
   std::optional<pass> pass_;
   matrix* output_ = nullptr;
 };

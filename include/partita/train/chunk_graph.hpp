@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -73,10 +75,15 @@ std::vector<triplet<T>> entries_of_rows(const sampling::graph<T>& a, const std::
 /// in `write`, the sum for it, the other way, in `read_sums`. Under other policies the table is X, without
 /// copies, and each product is one of the policy. Collective over the mesh: all members; the first use of a
 /// width plans its products.
-template <class T, class Device>
+///
+/// Operands of products, X and dY, have numbers of S: T, or base::bfloat16 for an A of float, to which they
+/// are rounded. Rows of X then travel, and tables keep them, in 2 bytes per number; sums are of T.
+template <class T, class Device, class S = T>
 class chunk_graph {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using stored = dense<S, vertex_rows, Device>;
+  using operand = algebra::operand<T, Device>;
   using slice_matrix = sparse<T, dynamic_layout, Device>;
 
   /// `a`: A, cut by the rows of `chunks`.
@@ -122,35 +129,46 @@ class chunk_graph {
   }
   /// The rows of chunk c in a matrix with all rows.
   template <class Matrix>
-  matrix part(std::size_t c, Matrix& x) const {
+  auto part(std::size_t c, Matrix& x) const {
     return part_of_rows(mesh_, chunks_->rows(c), chunks_->local_part(rank(), c), x);
   }
-  /// A table, or sums for one, filled with zeros.
-  matrix table(global_index width) const {
-    matrix t(of_table_, table_rows_, columns(of_table_, width));  // (table rows, width)
-    fill(t, T(0));
+  /// A table, N = S, or sums for one, N = T, filled with zeros.
+  template <class N = S>
+  dense<N, vertex_rows, Device> table(global_index width) const {
+    dense<N, vertex_rows, Device> t(of_table_, table_rows_,
+                                    columns(of_table_, width));  // (table rows, width)
+    fill(t, N(0));
     return t;
   }
 
-  /// The rows of chunk c in the table = x (n_c x f).
-  void write(std::size_t c, const matrix& x, matrix& table) {
-    matrix own = own_part(c, table);
-    copy(seen_from_table(x), own);
+  /// The rows of chunk c in the table = x (n_c x f), a dense matrix.
+  void write(std::size_t c, const operand& x, stored& table) {
+    stored own = own_part(c, table);
+    x.visit_dense([&](const auto& rows) { copy(seen_from_table(rows), own); });
     if (!travels()) return;
-    gather_rows_plan<T, Device>& copies = plans_of(table.shape().cols).copies[c];
-    matrix copied = copied_part(c, table);
-    copies.start(x);
+    gather_rows_plan<S, Device>& copies = plans_of(table.shape().cols).copies[c];
+    const stored sent = part(c, std::as_const(table));
+    stored copied = copied_part(c, table);
+    copies.start(sent);
     copies.finish();
-    copies.rows(0, x, copied);
+    copies.rows(0, sent, copied);
   }
   /// y = A_c X (n_c x f).
-  void multiply(std::size_t c, const matrix& table, matrix& y) {
+  void multiply(std::size_t c, const stored& table, matrix& y) {
     matrix out = seen_from_table(y);
     plans_of(table.shape().cols).forward[c](table, out);
   }
   /// sums += A_c^T dy.
   void multiply_transposed(std::size_t c, const matrix& dy, matrix& sums) {
-    plans_of(sums.shape().cols).backward[c](1, seen_from_table(dy), 1, sums);
+    plans& p = plans_of(sums.shape().cols);
+    if constexpr (is_rounded) {
+      if (!p.rounded) p.rounded.emplace(mesh_, chunks_->rows(), dy.col_blocking());  // (n, f)
+      stored rounded = part(c, *p.rounded);
+      copy(dy, rounded);
+      p.backward[c](1, seen_from_table(std::as_const(rounded)), 1, sums);
+    } else {
+      p.backward[c](1, seen_from_table(dy), 1, sums);
+    }
   }
   /// The sums for the rows of chunk c, and those for their copies here, times `factor`.
   void scale(std::size_t c, T factor, matrix& sums) {
@@ -166,7 +184,7 @@ class chunk_graph {
     copy(own, out);
     fill(own, T(0));
     if (!travels()) return;
-    gather_rows_plan<T, Device>& copies = plans_of(sums.shape().cols).copies[c];
+    gather_rows_plan<T, Device>& copies = plans_of(sums.shape().cols).of_sums()[c];
     matrix copied = copied_part(c, sums);
     copies.add(0, copied);
     copies.scatter(dx);
@@ -182,15 +200,25 @@ class chunk_graph {
   }
   traffic predicted_transposed(std::size_t c, global_index width) {
     plans& p = plans_of(width);
-    return p.backward[c].predicted() + (travels() ? p.copies[c].predicted_scatter() : traffic{});
+    return p.backward[c].predicted() + (travels() ? p.of_sums()[c].predicted_scatter() : traffic{});
   }
   /// Rows of other ranks of which this one keeps copies.
   global_index copied_rows() const { return copies_ ? copied_begins_.back() : 0; }
 
  private:
+  static constexpr bool is_rounded = !std::is_same_v<S, T>;
   struct plans {
-    std::vector<spmm_plan<T, Device>> forward, backward;
-    std::vector<gather_rows_plan<T, Device>> copies;
+    std::vector<spmm_plan<T, Device, S>> forward, backward;
+    std::vector<gather_rows_plan<S, Device>> copies;
+    std::vector<gather_rows_plan<T, Device>> rounded_sums;  ///< where S is not T
+    std::optional<stored> rounded;                          ///< what backward multiplies, likewise
+
+    std::vector<gather_rows_plan<T, Device>>& of_sums() {
+      if constexpr (is_rounded)
+        return rounded_sums;
+      else
+        return copies;
+    }
   };
 
   int rank() const { return mesh_.rank(); }
@@ -204,15 +232,17 @@ class chunk_graph {
 
   /// The same block as a matrix on the mesh of the table.
   template <class Matrix>
-  matrix seen_from_table(Matrix& x) const {
+  auto seen_from_table(Matrix& x) const {
     const auto rows = static_cast<global_index>(x.local().rows);
     return part_of_rows(of_table_, copies_ ? rows_alone(rows) : x.row_blocking(), {0, rows}, x);
   }
-  matrix own_part(std::size_t c, matrix& table) const {
+  template <class Matrix>
+  Matrix own_part(std::size_t c, Matrix& table) const {
     const interval local = chunks_->local_part(rank(), c);
     return part_of_rows(of_table_, copies_ ? rows_alone(local.size()) : chunks_->rows(c), local, table);
   }
-  matrix copied_part(std::size_t c, matrix& table) const {
+  template <class Matrix>
+  Matrix copied_part(std::size_t c, Matrix& table) const {
     const interval local{own_.size() + copied_begins_[c], own_.size() + copied_begins_[c + 1]};
     return part_of_rows(of_table_, rows_alone(local.size()), local, table);
   }
@@ -244,9 +274,9 @@ class chunk_graph {
       p.forward.emplace_back(slices_[c], vertex_rows, columns(of_table_, width), options_);
       p.backward.emplace_back(transposed(slices_[c]), vertex_rows, columns(of_table_, width), options_);
       if (!travels()) continue;
-      p.copies.emplace_back(mesh_,
-                            partition::block_layout{chunks_->rows(c), columns(mesh_, width), vertex_rows});
-      p.copies.back().assign(copied_[c]);
+      const partition::block_layout of{chunks_->rows(c), columns(mesh_, width), vertex_rows};
+      p.copies.emplace_back(mesh_, of).assign(copied_[c]);
+      if constexpr (is_rounded) p.rounded_sums.emplace_back(mesh_, of).assign(copied_[c]);
     }
     return p;
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,13 +96,15 @@ inline std::vector<chunk_halo> halos_of(const chunked_vertices& all) {
 /// Products for extended chunks: the chunk's rows of A times the extended chunk, and its halo's rows of A
 /// times a table. Collective over the mesh: all members. What travels where tables have copies: each row of
 /// the extended chunk that another rank's rows of the chunk refer to, once; else that of the policy's
-/// products.
-template <class T, class Device>
+/// products. Operands have numbers of S, as those of chunk_graph.
+template <class T, class Device, class S = T>
 class halo_graph {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using stored = dense<S, vertex_rows, Device>;
+  using operand = algebra::operand<T, Device>;
 
-  halo_graph(std::shared_ptr<chunk_graph<T, Device>> g, const sampling::graph<T>& a, const policy& p,
+  halo_graph(std::shared_ptr<chunk_graph<T, Device, S>> g, const sampling::graph<T>& a, const policy& p,
              spmm_options options = {})
       : graph_(std::move(g)), options_(options), halos_(halos_of(graph_->chunks())) {
     for (std::size_t c = 0; c < halos_.size(); ++c) {
@@ -118,15 +121,43 @@ class halo_graph {
   const chunk_halo& halo(std::size_t c) const { return halos_[c]; }
   /// The rows of chunk c, and of its halo, in the extended chunk. Local.
   template <class Matrix>
-  matrix own(std::size_t c, Matrix& x) const {
+  auto own(std::size_t c, Matrix& x) const {
     return part(graph_->chunks().rows(c), {0, own_rows(c)}, x);
   }
   template <class Matrix>
-  matrix fringe(std::size_t c, Matrix& x) const {
+  auto fringe(std::size_t c, Matrix& x) const {
     return part(halos_[c].halo_rows(), {own_rows(c), x.local().rows}, x);
   }
-  /// y = A x for an extended chunk, in which the neighbours of the halo's vertices are those in the table.
-  void multiply(std::size_t c, const matrix& x, const matrix& table, matrix& y) {
+  /// The chunk's rows of a dense x (extended rows x f) in the table, and y = A x for the extended chunk, in
+  /// which the neighbours of the halo's vertices are those in the table.
+  void multiply(std::size_t c, const operand& x, stored& table, matrix& y) {
+    x.visit_dense([&](const auto& rows) {
+      graph_->write(c, own(c, rows), table);
+      if constexpr (std::is_same_v<decltype(rows), const stored&>) {
+        multiply_stored(c, rows, table, y);
+      } else {
+        std::optional<stored>& rounded = plan_of(c, rows.shape().cols).rounded;
+        if (!rounded) rounded.emplace(rows.mesh(), rows.row_blocking(), rows.col_blocking());
+        copy(rows, *rounded);
+        multiply_stored(c, *rounded, table, y);
+      }
+    });
+  }
+  traffic predicted(std::size_t c, global_index width) {
+    plan& p = plan_of(c, width);
+    return p.near.predicted() + p.fringe.predicted() + (p.copies ? p.copies->predicted() : traffic{});
+  }
+
+ private:
+  using slice_matrix = sparse<T, dynamic_layout, Device>;
+  struct plan {
+    spmm_plan<T, Device, S> near, fringe;
+    std::optional<spmm_plan<T, Device, S>> far;
+    std::optional<gather_rows_plan<S, Device>> copies;
+    std::optional<stored> received, rounded;
+  };
+
+  void multiply_stored(std::size_t c, const stored& x, const stored& table, matrix& y) {
     plan& p = plan_of(c, x.shape().cols);
     matrix own_y = own(c, y), fringe_y = fringe(c, y);
     if (!graph_->copies()) {
@@ -142,30 +173,17 @@ class halo_graph {
     p.copies->rows(0, x, *p.received);
     (*p.far)(1, *p.received, 1, alone_y);
   }
-  traffic predicted(std::size_t c, global_index width) {
-    plan& p = plan_of(c, width);
-    return p.near.predicted() + p.fringe.predicted() + (p.copies ? p.copies->predicted() : traffic{});
-  }
-
- private:
-  using slice_matrix = sparse<T, dynamic_layout, Device>;
-  struct plan {
-    spmm_plan<T, Device> near, fringe;
-    std::optional<spmm_plan<T, Device>> far;
-    std::optional<gather_rows_plan<T, Device>> copies;
-    std::optional<matrix> received;
-  };
 
   int rank() const { return graph_->mesh_of_rows().rank(); }
   local_index own_rows(std::size_t c) const {
     return static_cast<local_index>(graph_->chunks().part(rank(), c).size());
   }
   template <class Matrix>
-  matrix part(const blocking& rows, interval local, Matrix& x) const {
+  auto part(const blocking& rows, interval local, Matrix& x) const {
     return part_of_rows(graph_->mesh_of_rows(), rows, local, x);
   }
   template <class Matrix>
-  matrix alone(Matrix& x) const {
+  auto alone(Matrix& x) const {
     const auto& m = graph_->mesh_of_table();
     const global_index rows = x.local().rows;
     return part_of_rows(m, blocking::even(rows, m.shape(), nesting::rows), {0, rows}, x);
@@ -199,8 +217,9 @@ class halo_graph {
     };
     const auto& m = graph_->mesh_of_rows();
     const auto& of_table = graph_->mesh_of_table();
-    plan p{spmm_plan<T, Device>(near_[c], vertex_rows, columns(of_table), options_),
-           spmm_plan<T, Device>(fringe_[c], vertex_rows, columns(of_table), options_),
+    plan p{{near_[c], vertex_rows, columns(of_table), options_},
+           {fringe_[c], vertex_rows, columns(of_table), options_},
+           {},
            {},
            {},
            {}};
@@ -213,7 +232,7 @@ class halo_graph {
     return plans_.emplace(std::pair(c, width), std::move(p)).first->second;
   }
 
-  std::shared_ptr<chunk_graph<T, Device>> graph_;
+  std::shared_ptr<chunk_graph<T, Device, S>> graph_;
   spmm_options options_;
   std::vector<chunk_halo> halos_;
   std::vector<slice_matrix> near_, far_, fringe_;

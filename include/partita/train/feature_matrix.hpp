@@ -83,6 +83,7 @@ class feature_matrix {
     return sparse_ ? algebra::operand<T, Device>(*sparse_, true, passes_)
                    : algebra::operand<T, Device>(*dense_, !learned_);
   }
+  bool is_sparse() const { return sparse_.has_value(); }
   /// The embedding (n x w), or null for features.
   dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }
   /// The features or the embedding where they are stored as S, T or base::bfloat16; null where they are not.

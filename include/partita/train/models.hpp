@@ -202,8 +202,8 @@ void require_operands(const named_model<T, Device>& model, const training_option
     base::throw_error<error>({"model ", model.title(),
                               " supports neither bf16 operands nor encoded rows in its products; ",
                               models_that(&model_row::rounds_operands), " do"});
-  if (options.pipeline.stages > 0)
-    throw error("bf16 operands and encoded rows are not for stages, whose products read a history of floats");
+  if (options.encoding != algebra::row_encoding::exact && options.pipeline.stages > 0)
+    throw error("encoded rows are not for stages, whose tables keep exact ones");
   if (options.encoding != algebra::row_encoding::exact && options.mini_batch.batch > 0)
     throw error("encoded rows are for whole graphs, not for mini-batches, whose products send none");
 }

@@ -153,7 +153,7 @@ struct training_options {
   int ranks_of_node = 1;
   /// How rows are sent in products with the graph: spmm_options::encoding, for models that round operands.
   algebra::row_encoding encoding = algebra::row_encoding::exact;
-  /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn; not for stages.
+  /// bfloat16: for float, coupled gcn, sage (mean), gin, gcnii and resgcn.
   operand_precision operands = operand_precision::unrounded;
   /// What dense features, and activations until backward, are stored as. bfloat16: for float on the host,
   /// and the models of `operands`, which are then rounded, too.

@@ -6,20 +6,22 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "partita/matrix/dense.hpp"
 #include "partita/train/pipeline_order.hpp"
+#include "partita/train/stage_layers.hpp"
 
 namespace partita::nn {
 
 /// The same rank of every stage, and its messages to the previous and next stage: matrices of the same shape
-/// on both sides, several of which may be in flight. Messages between two stages in one direction arrive in
-/// the order in which they were sent.
+/// and type of numbers on both sides, several of which may be in flight. Messages between two stages in one
+/// direction arrive in the order in which they were sent.
 template <class T, class Device>
 class pipeline_link {
  public:
-  using matrix = dense<T, vertex_rows, Device>;
+  using boundary = typename stage_layers<T, Device>::boundary;
+  using rows_sent = typename stage_layers<T, Device>::sent;
 
   /// `stages`: the ranks of the line, in the order of their stages.
   pipeline_link(const communicator& stages, const device_queue<Device>& q)
@@ -43,18 +45,24 @@ class pipeline_link {
   }
 
   /// Begins to receive from a stage. The matrices must not be touched before arrive.
-  void expect(const std::vector<matrix*>& to, int from) {
-    for (std::size_t k = 0; k < to.size(); ++k)
-      if (const std::span<T> values = to[k]->values(); !values.empty())
-        expected_.push_back(on_device_.start_receive(values, from, static_cast<int>(k)));
+  void expect(const boundary& to, int from) {
+    int k = 0;
+    const auto start = [&](auto values) {
+      if (!values.empty()) expected_.push_back(on_device_.start_receive(values, from, k));
+    };
+    for (; k < std::ssize(to); ++k)
+      std::visit([&](auto* m) { start(m->values()); }, to[static_cast<std::size_t>(k)]);
   }
   /// Waits for the expected matrices.
   void arrive() { wait_for(expected_); }
   /// Begins to send to a stage. The matrices must not change before sent.
-  void send(const std::vector<const matrix*>& what, int to) {
-    for (std::size_t k = 0; k < what.size(); ++k)
-      if (const std::span<const T> values = what[k]->values(); !values.empty())
-        sends_.push_back(on_device_.start_send(values, to, static_cast<int>(k)));
+  void send(const rows_sent& what, int to) {
+    int k = 0;
+    const auto start = [&](auto values) {
+      if (!values.empty()) sends_.push_back(on_device_.start_send(values, to, k));
+    };
+    for (; k < std::ssize(what); ++k)
+      std::visit([&](auto* m) { start(m->values()); }, what[static_cast<std::size_t>(k)]);
   }
   /// Waits until everything has been sent.
   void sent() { wait_for(sends_); }

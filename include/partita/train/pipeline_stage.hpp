@@ -2,11 +2,15 @@
 #pragma once
 /// The layers of one stage of a pipeline, on chunks of vertices and on all of them.
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "partita/train/chunk_products.hpp"
@@ -20,6 +24,7 @@ template <class T, class Device>
 class pipeline_stage {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using rounded = typename algebra::operand<T, Device>::rounded;
   using layers = stage_layers<T, Device>;
 
   pipeline_stage(const mesh<Device>& m, std::shared_ptr<const chunked_vertices> chunks,
@@ -37,24 +42,21 @@ class pipeline_stage {
 
   /// Before the first chunk of an epoch, and after the last one.
   void begin_epoch() {
-    for (auto& table : state_->tables) table.begin_epoch();
-    for (auto& sums : state_->sums) sums.begin_epoch();
+    products_->begin_epoch();
     fill(*total_, T(0));
   }
-  void end_epoch(std::uint64_t e) {
-    for (auto& table : state_->tables) table.end_epoch(e);
-  }
+  void end_epoch(std::uint64_t e) { products_->end_epoch(e); }
   /// Forward and backward of chunk c. Backward adds to the gradients since begin_epoch. The logits of a chunk
   /// are copied to those of the whole.
   void forward(std::size_t c, const pass& p) {
     chunks_[c]->forward(p);
-    if (halos_ == nullptr || !place_.is_last()) return;
-    matrix logits = graph_->part(c, whole_->logits());
+    if (!has_halos() || !place_.is_last()) return;
+    matrix logits = part_of(c, whole_->logits());
     copy(chunks_[c]->logits(), logits);
   }
   void backward(std::size_t c) {
-    if (halos_ != nullptr && place_.is_last())
-      copy(graph_->part(c, whole_->logits_gradient()), chunks_[c]->logits_gradient());
+    if (has_halos() && place_.is_last())
+      copy(part_of(c, whole_->logits_gradient()), chunks_[c]->logits_gradient());
     backward(*chunks_[c]);
   }
   /// Backward of the whole, instead of chunks.
@@ -71,11 +73,17 @@ class pipeline_stage {
     *refreshes_ = false;
   }
   /// The rows of chunk c in matrices that pass between stages for all vertices; valid until the next call.
-  template <class Matrix>
-  std::vector<Matrix*> part(std::size_t c, const std::vector<Matrix*>& whole) {
+  template <class Passing>
+  std::vector<Passing> part(std::size_t c, const std::vector<Passing>& whole) {
     passing_.clear();
-    std::vector<Matrix*> parts;
-    for (Matrix* const m : whole) parts.push_back(&passing_.emplace_back(graph_->part(c, *m)));
+    std::vector<Passing> parts;
+    for (const Passing& m : whole)
+      std::visit(
+          [&](auto* rows) {
+            parts.push_back(std::get_if<std::remove_const_t<std::remove_pointer_t<decltype(rows)>>>(
+                &passing_.emplace_back(part_of(c, *rows))));
+          },
+          m);
     return parts;
   }
   /// What this rank receives in the forward and backward passes of all chunks, or of the whole, and in
@@ -103,29 +111,26 @@ class pipeline_stage {
     return all;
   }
   /// Bytes of neighbours that are kept for chunks, here.
-  global_index history_bytes() const {
-    global_index bytes = 0;
-    for (const auto& table : state_->tables) bytes += table.bytes();
-    return bytes;
-  }
+  global_index history_bytes() const { return products_->history_bytes(); }
 
  private:
   using skip_list = std::vector<std::shared_ptr<skip_connection<T, Device>>>;
 
-  const chunked_vertices& vertices() const { return graph_->chunks(); }
+  const chunked_vertices& vertices() const { return *vertices_; }
+  bool has_halos() const { return options_.pipeline.history == chunk_history::halo; }
   /// The rows that pass with chunk c.
   const blocking& rows_of(std::size_t c) const {
-    return halos_ ? halos_->halo(c).extended_rows() : vertices().rows(c);
+    return has_halos() ? products_->halo(c)->extended_rows() : vertices().rows(c);
+  }
+  /// The rows of chunk c in a matrix with all rows.
+  template <class Matrix>
+  auto part_of(std::size_t c, Matrix& x) const {
+    return part_of_rows(mesh_, vertices().rows(c), vertices().local_part(mesh_.rank(), c), x);
   }
   void backward(layers& of) {
     fill(parameters_->gradients(), T(0));
     of.backward();
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
-  }
-  /// The rows of chunk c among those that pass with it.
-  matrix own_rows(std::size_t c, const matrix& x) const {
-    const blocking& own = vertices().rows(c);
-    return part_of_rows(mesh_, own, {0, own.block(vertex_rows.rows, mesh_.at()).size()}, x);
   }
   void make_chunk(std::size_t c);
   void make_whole();
@@ -147,16 +152,14 @@ class pipeline_stage {
   policy policy_;
   const named_model<T, Device>& named_;
   stage_place place_;
-  std::shared_ptr<chunk_graph<T, Device>> graph_;
-  std::shared_ptr<halo_graph<T, Device>> halos_;  ///< where these are refreshed
-  std::shared_ptr<chunk_state<T, Device>> state_ = std::make_shared<chunk_state<T, Device>>();
+  std::shared_ptr<const chunked_vertices> vertices_;
+  std::unique_ptr<stage_products<T, Device>> products_;
   std::shared_ptr<bool> refreshes_ = std::make_shared<bool>(false);
   std::shared_ptr<nn::parameters<T, Device>> parameters_, outside_;
   std::optional<feature_matrix<T, Device>> features_;  ///< of the first stage
-  std::deque<sparse_rows<T, Device>> sparse_parts_;
-  std::deque<matrix> dense_parts_;
+  std::tuple<std::deque<matrix>, std::deque<rounded>, std::deque<sparse_rows<T, Device>>> input_parts_;
   typename layers::matrices all_;
-  std::deque<matrix> passing_;
+  std::deque<std::variant<matrix, rounded>> passing_;
   std::deque<std::unique_ptr<layers>> chunks_;
   std::unique_ptr<layers> whole_;
   std::optional<dense<T, replicated, Device>> total_;
@@ -172,11 +175,12 @@ pipeline_stage<T, Device>::pipeline_stage(const mesh<Device>& m,
       policy_(p),
       named_(find_model<T, Device>(options)),
       place_(std::move(place)),
-      graph_(std::make_shared<chunk_graph<T, Device>>(m, std::move(chunks), a, p)),
+      vertices_(std::move(chunks)),
+      products_(make_stage_products<T, Device>(std::max(options.operands, options.storage), m, vertices_, a,
+                                               p, options.pipeline.history == chunk_history::halo)),
       parameters_(std::make_shared<nn::parameters<T, Device>>(m)),
       outside_(std::make_shared<nn::parameters<T, Device>>(m)) {
   const chunk_history history = options.pipeline.history;
-  if (history == chunk_history::halo) halos_ = std::make_shared<halo_graph<T, Device>>(graph_, a, p);
   if (place_.is_first()) features_.emplace(m, vertices().data(), options, vertices().rows());
   all_ = made(vertices().rows());
   if (history != chunk_history::exact)
@@ -191,20 +195,19 @@ template <class T, class Device>
 void pipeline_stage<T, Device>::make_chunk(std::size_t c) {
   const pipeline_options& how = options_.pipeline;
   const int window = how.history == chunk_history::zero ? 0 : how.window;
-  auto [net, skips] = built(rows_of(c), std::make_shared<chunk_products<T, Device>>(
-                                            graph_, halos_, c, state_, window, T(how.compensate ? 2 : 1)));
-  auto matrices = halos_ ? made(rows_of(c)) : views([&](matrix& x) { return graph_->part(c, x); });
-  chunks_.push_back(std::make_unique<layers>(mesh_, place_, std::move(net), std::move(skips),
-                                             std::move(matrices), vertices().rows(c), input_of(c),
-                                             halos_ ? halos_->halo(c).vertices() : vertices().vertices(c)));
+  auto [net, skips] = built(rows_of(c), products_->of_chunk(c, window, T(how.compensate ? 2 : 1)));
+  auto matrices = has_halos() ? made(rows_of(c)) : views([&](auto& x) { return part_of(c, x); });
+  chunks_.push_back(std::make_unique<layers>(
+      mesh_, place_, std::move(net), std::move(skips), std::move(matrices), vertices().rows(c), input_of(c),
+      has_halos() ? products_->halo(c)->vertices() : vertices().vertices(c)));
 }
 
 template <class T, class Device>
 void pipeline_stage<T, Device>::make_whole() {
   const blocking& rows = vertices().rows();
-  auto [net, skips] = built(rows, std::make_shared<whole_products<T, Device>>(graph_, state_, refreshes_));
+  auto [net, skips] = built(rows, products_->of_whole(refreshes_));
   const interval local{0, rows.block(vertex_rows.rows, mesh_.at()).size()};
-  auto matrices = views([&](matrix& x) { return part_of_rows(mesh_, rows, local, x); });
+  auto matrices = views([&](auto& x) { return part_of_rows(mesh_, rows, local, x); });
   whole_ = std::make_unique<layers>(mesh_, place_, std::move(net), std::move(skips), std::move(matrices),
                                     rows, input(), vertices().vertices());
 }
@@ -233,11 +236,19 @@ auto pipeline_stage<T, Device>::made(const blocking& rows) const -> typename lay
     return matrix(mesh_, rows, blocking::even(width, mesh_.shape(), nesting::cols));  // (rows, width)
   };
   typename layers::matrices all;
+  const auto make = [&](std::optional<matrix>& own, std::optional<rounded>& stored, global_index width,
+                        bool rounds) {
+    if (!rounds)
+      own.emplace(matrix_of(width));
+    else if constexpr (algebra::stored_as<base::bfloat16, T, Device>)
+      stored.emplace(mesh_, rows, blocking::even(width, mesh_.shape(), nesting::cols));  // (rows, width)
+  };
+  const bool stores = options_.storage == operand_precision::bfloat16;
   if (!place_.is_first()) {
-    all.h.emplace(matrix_of(place_.input_width()));
+    make(all.h, all.stored_h, place_.input_width(), stores);
     all.dh.emplace(matrix_of(place_.input_width()));
   }
-  all.z.emplace(matrix_of(place_.output_width()));
+  make(all.z, all.stored_z, place_.output_width(), stores && !place_.is_last());
   all.dz.emplace(matrix_of(place_.output_width()));
   fill(*all.dz, T(0));
   for (const std::size_t k : place_.skips_in())
@@ -252,10 +263,11 @@ template <class T, class Device>
 template <class View>
 auto pipeline_stage<T, Device>::views(View view) -> typename layers::matrices {
   typename layers::matrices of;
-  if (all_.h) of.h.emplace(view(*all_.h));
-  if (all_.dh) of.dh.emplace(view(*all_.dh));
-  of.z.emplace(view(*all_.z));
-  of.dz.emplace(view(*all_.dz));
+  const auto add = [&](auto& to, auto& whole) {
+    if (whole) to.emplace(view(*whole));
+  };
+  add(of.h, all_.h), add(of.dh, all_.dh), add(of.z, all_.z), add(of.dz, all_.dz);
+  add(of.stored_h, all_.stored_h), add(of.stored_z, all_.stored_z);
   for (matrix& m : all_.skips_in) of.skips_in.push_back(view(m));
   for (matrix& m : all_.skips_out_gradients) of.skips_out_gradients.push_back(view(m));
   return of;
@@ -265,30 +277,29 @@ auto pipeline_stage<T, Device>::views(View view) -> typename layers::matrices {
 template <class T, class Device>
 std::optional<algebra::operand<T, Device>> pipeline_stage<T, Device>::input_of(std::size_t c) {
   if (!features_) return {};
-  if (auto* const x = features_->dense_rows(); x != nullptr && !halos_)
-    return algebra::operand<T, Device>(dense_parts_.emplace_back(graph_->part(c, *x)));
   const io::dataset& data = vertices().data();
   const std::vector<global_index> of_data =
-      halos_ ? halos_->halo(c).extended_of(mesh_.rank()) : vertices().part_rows(mesh_.rank(), c);
-  if (!features_->dense_rows())
-    return algebra::operand<T, Device>(sparse_parts_.emplace_back(
-        graph::sparse_features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
-  return algebra::operand<T, Device>(dense_parts_.emplace_back(
-      graph::features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data)));
+      has_halos() ? products_->halo(c)->extended_of(mesh_.rank()) : vertices().part_rows(mesh_.rank(), c);
+  const auto keep = [&](auto x) -> algebra::operand<T, Device> {
+    return std::get<std::deque<decltype(x)>>(input_parts_).emplace_back(std::move(x));
+  };
+  if (features_->is_sparse())
+    return keep(graph::sparse_features_of<T>(mesh_, data, options_.raw_features, rows_of(c), of_data));
+  std::optional<algebra::operand<T, Device>> input;
+  features_->input().visit_dense([&](const auto& x) {
+    using stored = typename std::remove_cvref_t<decltype(x)>::value_type;
+    input = has_halos()
+                ? keep(graph::features_of<T, stored>(mesh_, data, options_.raw_features, rows_of(c), of_data))
+                : keep(part_of(c, x));
+  });
+  return input;
 }
 
 /// Features that layers multiply with A before any parameter: no chunk reads old ones.
 template <class T, class Device>
 void pipeline_stage<T, Device>::keep_input() {
-  for (auto& table : state_->tables) {
-    if (!table.of_input()) continue;
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      algebra::dense_operand<T, Device> written_out;
-      const matrix& x = written_out(chunks_[c]->input());
-      graph_->write(c, own_rows(c, x), table.rows(*graph_, x.shape().cols));
-    }
-    table.keep_always();
-  }
+  products_->keep_input(
+      chunks_.size(), [&](std::size_t c) -> const auto& { return chunks_[c]->input(); });
 }
 
 }  // namespace partita::nn

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "partita/train/chunk_graph.hpp"
@@ -56,14 +57,17 @@ template <class T, class Device>
 class stage_layers {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using rounded = typename algebra::operand<T, Device>::rounded;
   /// What passes between two stages: a matrix and the skip connections, or their gradients.
-  using boundary = std::vector<matrix*>;
-  using sent = std::vector<const matrix*>;
+  using boundary = std::vector<std::variant<matrix*, rounded*>>;
+  using sent = std::vector<std::variant<const matrix*, const rounded*>>;
 
   /// H and dH (none in the first stage), Z and dZ, and for skip connections the values from earlier stages
-  /// and the gradients from later ones.
+  /// and the gradients from later ones. Where activations are stored as base::bfloat16, stored_h is there
+  /// instead of h, and, but in the last stage, stored_z instead of z, which is computed in the memory of dz.
   struct matrices {
     std::optional<matrix> h, dh, z, dz;
+    std::optional<rounded> stored_h, stored_z;
     std::deque<matrix> skips_in, skips_out_gradients;
   };
 
@@ -82,7 +86,7 @@ class stage_layers {
     copy(m.queue(), std::span<const global_index>(vertices), vertices_.span());
     const interval local{0, own.block(vertex_rows.rows, m.at()).size()};
     const auto view = [&](matrix& x) { return part_of_rows(m, own, local, x); };
-    own_z_.emplace(view(*all_.z));
+    own_z_.emplace(view(z()));
     gradients_in_.push_back(view(*all_.dz));
     for (matrix& x : all_.skips_out_gradients) gradients_in_.push_back(view(x));
     if (all_.dh) gradients_out_.push_back(view(*all_.dh));
@@ -95,7 +99,12 @@ class stage_layers {
       skips_[in_[k]]->value = &all_.skips_in[k];
       fill(skips_[in_[k]]->gradient, T(0));
     }
-    layers_.forward(input(), *all_.z, p);
+    layers_.forward(input(), z(), p);
+    if constexpr (is_storable) {
+      if (!all_.stored_z) return;
+      copy(z(), *all_.stored_z);
+      layers_.read_output(*all_.stored_z);
+    }
   }
   /// Parameter gradients are written or accumulated; they are zeroed before.
   void backward() {
@@ -110,39 +119,52 @@ class stage_layers {
   boundary forward_input() {
     boundary found;
     if (all_.h) found.push_back(&*all_.h);
+    if (all_.stored_h) found.push_back(&*all_.stored_h);
     for (matrix& m : all_.skips_in) found.push_back(&m);
     return found;
   }
   sent forward_output() const {
-    sent found{&*all_.z};
+    sent found;
+    if (all_.z) found.push_back(&*all_.z);
+    if (all_.stored_z) found.push_back(&*all_.stored_z);
     for (const std::size_t k : out_) found.push_back(skips_[k]->value);
     return found;
   }
   /// What arrives before backward, and leaves after it: its own rows.
-  boundary backward_input() { return all_of<matrix>(gradients_in_); }
-  sent backward_output() const { return all_of<const matrix>(gradients_out_); }
+  boundary backward_input() {
+    if (all_.stored_z) fill(*all_.dz, T(0));
+    return pointers<boundary>(gradients_in_);
+  }
+  sent backward_output() const { return pointers<sent>(gradients_out_); }
 
   /// Its own rows of Z, the logits in the last stage, and their gradient.
   matrix& logits() { return *own_z_; }
   matrix& logits_gradient() { return gradients_in_.front(); }
   /// The input of the last layer with parameters, all rows; null if that is the model's input.
-  const matrix* hidden() const {
-    const matrix* const inside = layers_.hidden();
-    return inside == nullptr && all_.h ? &*all_.h : inside;
+  const matrix* hidden() {
+    if (const matrix* const inside = layers_.hidden()) return inside;
+    if (all_.stored_h) copy(input(), *all_.dh);
+    return all_.stored_h ? &*all_.dh : all_.h ? &*all_.h : nullptr;
   }
   const algebra::operand<T, Device>& input() {
-    if (!input_) input_.emplace(*all_.h);
-    return *input_;
+    if (input_) return *input_;
+    if constexpr (is_storable)
+      if (all_.stored_h) return input_.emplace(*all_.stored_h);
+    return input_.emplace(*all_.h);
   }
   traffic predicted() const { return layers_.predicted(); }
 
  private:
-  template <class Matrix>
-  static std::vector<Matrix*> all_of(auto& list) {
-    std::vector<Matrix*> found;
-    for (Matrix& m : list) found.push_back(&m);
+  static constexpr bool is_storable = algebra::stored_as<base::bfloat16, T, Device>;
+
+  template <class Passing>
+  static Passing pointers(auto& list) {
+    Passing found;
+    for (auto& m : list) found.push_back(&m);
     return found;
   }
+  /// Where forward computes Z.
+  matrix& z() { return all_.z ? *all_.z : *all_.dz; }
 
   std::vector<std::size_t> in_, out_;
   sequential<T, Device> layers_;
