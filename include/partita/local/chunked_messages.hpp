@@ -88,14 +88,16 @@ void message_source_gradients(const device_queue<Device>& q, entry_passes<Device
       q, number, a, {.inverse = true, .what = "message source gradients"},
       [&](const edge_chunk<T>& c, const T* values, matrix_view<const T> sources, matrix_view<const T> targets,
           matrix_view<const T> rows, matrix_view<const T> weights, matrix_view<const local_index> winners,
-          const T* scores, matrix_view<T> to) {
+          const local_index* names, const T* scores, matrix_view<T> to) {
         const csr_inverse_view inverse = c.is_whole ? edges.inverse(q, number, a) : c.inverse;
-        message_source_gradients(q, inverse, f, of.at(values, sources, targets),
-                                 g.at(rows, weights, winners, scores, c.first_entry), c.beta_of_columns(beta),
-                                 to);
+        message_gradient<T> here = g.at(rows, weights, winners, scores, 0);
+        here.names = names;
+        message_source_gradients(q, inverse, f, of.at(values, sources, targets), here,
+                                 c.beta_of_columns(beta), to);
       },
       reads_entries(of.values, of.slice.heads), gathers(of.sources), reads(of.targets), reads(g.rows),
-      reads(g.weights), reads(g.winners), reads_entries(g.scores, g.of_scores.heads), adds(dsources, beta));
+      reads(g.weights), reads(g.winners), reads_entries(g.names, g.names == nullptr ? 0 : 1),
+      reads_entries(g.scores, g.of_scores.heads), adds(dsources, beta));
 }
 
 }  // namespace partita::local::chunked

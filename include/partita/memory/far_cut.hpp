@@ -36,6 +36,7 @@ struct pass_layout {
   bool renumbers = false;       ///< whether columns are renumbered, which makes all operands of columns pass
   bool global_columns = false;  ///< whether each row of a table has the number of its column
   bool inverse = false;         ///< whether it has the inverse of the chunk; needs renumbered columns
+  bool turned = false;          ///< whether A is the transpose of the pattern, whose entries are gathered
   bytes of{};
   std::array<along, most> has{};
   bytes kept{};             ///< of a row that lies in several chunks
@@ -83,7 +84,8 @@ struct far_slot {
 
 /// Where the parts of a chunk are in its indices: (rows + 1) offsets that begin with 0; then, if columns are
 /// renumbered, those to load, ascending; their places in a shared table; the renumbered columns; the inverse
-/// of the chunk.
+/// of the chunk, or, in a transpose, the numbers that its entries have in the pattern, ascending, and the
+/// place of each among these.
 struct index_layout {
   std::size_t list, places, columns, inverse, end;
 
@@ -92,10 +94,13 @@ struct index_layout {
         places(after(list, s.renumbers, c.loaded)),
         columns(after(places, s.places > 0, c.loaded)),
         inverse(after(columns, s.renumbers, c.entries)),
-        end(s.inverse ? inverse_numbers(c) + padded(c.entries) : inverse) {}
+        end(s.inverse  ? inverse_numbers(c) + padded(c.entries)
+            : s.turned ? turned_places(c) + padded(c.entries)
+                       : inverse) {}
 
   std::size_t inverse_rows(const far_chunk& c) const { return inverse + padded(c.needed + 1); }
   std::size_t inverse_numbers(const far_chunk& c) const { return inverse_rows(c) + padded(c.entries); }
+  std::size_t turned_places(const far_chunk& c) const { return inverse + padded(c.entries); }
 
  private:
   static std::size_t padded(local_index n) { return (static_cast<std::size_t>(n) + 3) / 4 * 4; }

@@ -2,14 +2,17 @@
 #pragma once
 /// Passes over the entries of a sparse pattern of which an operand is far: chunks of the rows of the pattern
 /// pass through the window of near memory, with what they need of every operand, in the same order in every
-/// pass.
+/// pass. A pass that writes nothing but sums over the entries of columns goes through chunks of the rows of
+/// the transpose: each sum is then formed and written once, and rows and values of entries are gathered.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partita/base/function_reference.hpp"
@@ -23,11 +26,19 @@ namespace partita::local {
 
 namespace detail {
 
-/// What passes in a pass with these operands: nothing if none is far.
+/// Whether a pass goes through the transpose of its pattern.
+inline bool goes_turned(const pass_options& with, std::span<const operand> x) {
+  const auto is_sum = [](const operand& o) { return !o.is_written || o.has == along::columns; };
+  return with.inverse && std::ranges::any_of(x, &operand::is_written) && std::ranges::all_of(x, is_sum);
+}
+
+/// What passes in a pass with these operands: nothing if none is far. If `turned`, the pass and the operands
+/// are those over the transpose.
 template <class Channel, class Device>
-pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<const operand> operands) {
+pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<const operand> operands,
+                      bool turned) {
   pass_layout s;
-  if (p.a.rows == 0) return {};
+  if (p.a.rows == 0 || (turned && p.a.cols == 0)) return {};
   s.structure =
       c.is_far(p.a.offsets) || (p.a.entries != 0 && p.a.columns != nullptr && c.is_far(p.a.columns));
   bool some = s.structure, gathered = false, added = false;
@@ -36,7 +47,7 @@ pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<c
     const bool far = is_far(c, x) && (x.has != along::entries || p.a.entries != 0);
     some = some || far;
     s.has[i] = x.has;
-    s.of[i] = far || x.has == along::columns ? x.row_bytes() : 0;
+    s.of[i] = far || x.has == along::columns || (turned && x.has == along::entries) ? x.row_bytes() : 0;
     s.kept[i] = far && x.has == along::rows && x.is_written ? x.row_bytes() : 0;
     if (x.has != along::columns) continue;
     s.renumbers = s.renumbers || far;
@@ -44,15 +55,44 @@ pass_layout pass_size(const Channel& c, const entry_pass<Device>& p, std::span<c
     added = added || x.is_written;
   }
   if (!some) return {};
-  s.inverse = p.with.inverse;
-  s.renumbers = s.renumbers || s.inverse;
+  s.turned = turned;
+  s.structure = s.structure && !turned;
+  s.inverse = p.with.inverse && !turned;
+  s.renumbers = s.renumbers || p.with.inverse;
   s.global_columns = s.renumbers && p.with.global_columns;
   for (std::size_t i = 0; i < operands.size() && !s.renumbers; ++i)
     if (s.has[i] == along::columns) s.of[i] = 0;
   s.slot = c.slot_bytes();
   s.later_part = p.with.later_part;
-  return gathered && s.renumbers && !added && !s.inverse ? with_shared_table(s, p.a.cols) : s;
+  const bool shares = turned || (gathered && s.renumbers && !added && !s.inverse);
+  return shares ? with_shared_table(s, p.a.cols) : s;
 }
+
+/// A pass, its operands and their sizes, in the order in which it goes: its own or that of the transpose.
+template <class Device>
+struct ordered_pass {
+  entry_pass<Device> pass;
+  std::vector<operand> x;
+  pass_layout size;
+
+  template <class Channel>
+  ordered_pass(const Channel& c, const entry_pass<Device>& given, std::span<const operand> operands)
+      : pass(given), x(operands.begin(), operands.end()) {
+    const bool turned = goes_turned(given.with, operands);
+    if (turned) {
+      std::swap(pass.a.rows, pass.a.cols);
+      for (operand& o : x) turn(o);
+    }
+    size = pass_size(c, pass, std::span<const operand>(x), turned);
+  }
+
+ private:
+  static void turn(operand& o) {
+    if (o.has == along::entries) return;
+    o.has = o.has == along::rows ? along::columns : along::rows;
+    o.is_read = o.is_read || (o.is_written && o.beta != 0);
+  }
+};
 
 /// A pass of which something is far.
 template <class Device>
@@ -95,8 +135,8 @@ class far_entries {
       const std::uint64_t ways = adds(x) || (x.is_read && x.is_written) ? 2 : 1;
       if (x.has == along::entries) {
         t.near += plan_.entries() * bytes * ways;
-        if (x.is_read) t.read += plan_.entries() * size().of[i];
-        if (x.is_written) t.written += plan_.entries() * size().of[i];
+        if (far && x.is_read) t.read += plan_.entries() * bytes;
+        if (far && x.is_written) t.written += plan_.entries() * bytes;
       } else if (x.has == along::rows) {
         t.near += plan_.rows_visited() * bytes * ways;
         if (far && x.is_read) t.read += bytes * (x.is_written ? plan_.rows() : plan_.rows_visited());
@@ -141,6 +181,10 @@ class far_entries {
   std::span<const local_index> list(std::size_t k, std::size_t index_layout::*of_list) const {
     return {indices(k) + index_layout(size(), of(k)).*of_list, static_cast<std::size_t>(of(k).loaded)};
   }
+  /// The numbers of the entries of a chunk of a transpose.
+  std::span<const local_index> entries(std::size_t k) const {
+    return {indices(k) + index_layout(size(), of(k)).inverse, static_cast<std::size_t>(of(k).entries)};
+  }
 
   void fetch_list(std::byte* near, const local_index* home, std::size_t count) const {
     const std::size_t bytes = count * sizeof(local_index);
@@ -157,6 +201,8 @@ class far_entries {
     for (std::size_t i = 0; i < x_.size(); ++i)
       if (x_[i].has == along::columns && x_[i].is_read)
         gather(k, i);
+      else if (x_[i].has == along::entries && size().turned)
+        gather_entries(k, i);
       else if (x_[i].has != along::columns && x_[i].is_read)
         move(k, i, false);
     if (size().places > 0 && size().global_columns)
@@ -198,6 +244,18 @@ class far_entries {
                               to.row(static_cast<local_index>(first)));
     });
     if (is_far(c_, x)) c_.count_read(rows.size() * x.row_bytes());
+  }
+  /// The values of the entries of chunk k, in the order that they have in the pattern.
+  void gather_entries(std::size_t k, std::size_t i) const {
+    const std::span<const local_index> numbers = entries(k);
+    operand x = x_[i];
+    if (numbers.empty() || x.row_bytes() == 0) return;
+    x.rows = numbers.back() + 1;
+    in_resident_parts(c_, numbers, x, [&](std::size_t first, std::size_t count) {
+      pass_.kernels->gather(c_.transfers(), x, numbers.subspan(first, count),
+                            place(k, i) + first * x.row_bytes());
+    });
+    if (is_far(c_, x)) c_.count_read(numbers.size() * x.row_bytes());
   }
   /// Adds the table of chunk k to its rows.
   void add(std::size_t k, std::size_t i) const {
@@ -248,8 +306,8 @@ class far_entries {
                 .is_whole = false,
                 .splits_first_row = now.splits_first_row,
                 .splits_last_row = now.splits_last_row,
-                .adds = size().renumbers,
-                .has_added = k > 0};
+                .adds = size().renumbers && !size().turned,
+                .has_added = size().turned ? now.splits_first_row : k > 0};
     if (size().renumbers)
       given.entries.columns = from + part.columns;
     else if (size().structure)
@@ -258,6 +316,11 @@ class far_entries {
       given.column_offsets = from + part.inverse;
       given.entry_rows = from + part.inverse_rows(now);
       given.entry_numbers = from + part.inverse_numbers(now);
+    } else if (size().turned) {
+      given.entries = {size().places, now.rows, nullptr, nullptr, now.entries};
+      given.column_offsets = from;
+      given.entry_rows = from + part.columns;
+      given.entry_numbers = from + part.turned_places(now);
     }
     kernel(given);
   }

@@ -55,9 +55,9 @@ class far_passes final : public out_of_core<Device> {
 
   /// Throws what the kernel throws, and budget_error if the window cannot hold two entries with their rows.
   void by_entries(const queue& q, plans& known, const entry_pass<Device>& p, operands x, kernel f) override {
-    const pass_layout size = detail::pass_size(c_, p, x);
-    if (size.slot == 0) return f({.operands = x.data(), .entries = p.a});
-    detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x)(f);
+    const detail::ordered_pass<Device> o(c_, p, x);
+    if (o.size.slot == 0) return f({.operands = x.data(), .entries = p.a});
+    detail::far_entries<Device>(q, c_, plan_of(q, known, o), o.pass, o.x)(f);
   }
 
   void by_list(const queue& q, std::span<const local_index> list, const operand& rows, const void* packed,
@@ -84,14 +84,14 @@ class far_passes final : public out_of_core<Device> {
 
   memory::far_traffic predicted(const queue& q, plans& known, const entry_pass<Device>& p,
                                 operands x) override {
-    const pass_layout size = detail::pass_size(c_, p, x);
-    if (size.slot == 0) return {};
-    return detail::far_entries<Device>(q, c_, plan_of(q, known, p, size), p, x).moved(true);
+    const detail::ordered_pass<Device> o(c_, p, x);
+    if (o.size.slot == 0) return {};
+    return detail::far_entries<Device>(q, c_, plan_of(q, known, o), o.pass, o.x).moved(true);
   }
   std::span<const far_chunk> chunks(const queue& q, plans& known, const entry_pass<Device>& p,
                                     operands x) override {
-    const pass_layout size = detail::pass_size(c_, p, x);
-    return size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, p, size).chunks();
+    const detail::ordered_pass<Device> o(c_, p, x);
+    return o.size.slot == 0 ? std::span<const far_chunk>() : plan_of(q, known, o).chunks();
   }
 
   std::unique_ptr<memory::row_cache> make_row_cache(const queue& q, const operand& x, global_index first,
@@ -112,8 +112,9 @@ class far_passes final : public out_of_core<Device> {
   using key = std::tuple<const local_index*, const local_index*, std::size_t, pass_layout>;
   using plan_map = std::map<key, far_plan<Device>>;
 
-  static const far_plan<Device>& plan_of(const queue& q, plans& known, const entry_pass<Device>& p,
-                                         const pass_layout& size) {
+  static const far_plan<Device>& plan_of(const queue& q, plans& known,
+                                         const detail::ordered_pass<Device>& ordered) {
+    const auto& [p, x, size] = ordered;
     if (known == nullptr) known = std::make_shared<plan_map>();
     auto& made = *static_cast<plan_map*>(known.get());
     const key of(p.a.offsets, p.a.columns, p.number, size);

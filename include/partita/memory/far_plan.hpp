@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "partita/memory/far.hpp"
 #include "partita/memory/far_cut.hpp"
 #include "partita/memory/far_reuse.hpp"
+#include "partita/memory/index_reader.hpp"
 #include "partita/memory/large_list.hpp"
 
 namespace partita::local {
@@ -56,6 +58,35 @@ class far_numbering {
   local_index number_ = 0;
 };
 
+/// The transpose of a pattern (m x n): the rows of the entries of each column, ascending, and the numbers
+/// that these entries have in the pattern.
+template <class Device>
+struct turned_pattern {
+  large_list<local_index> offsets, rows, numbers;
+
+  turned_pattern(const device_queue<Device>& q, local_index m, local_index n, const local_index* row_offsets,
+                 const local_index* columns)
+      : offsets(static_cast<std::size_t>(n) + 1, 0, list_memory(q)),
+        rows(list_memory(q)),
+        numbers(list_memory(q)) {
+    large_list<local_index> begins(static_cast<std::size_t>(m) + 1, list_memory(q));
+    copy(q, std::span<const local_index>(row_offsets, begins.size()), std::span<local_index>(begins));
+    const local_index first = begins.front(), end = begins.back();
+    rows.resize(static_cast<std::size_t>(end - first));
+    numbers.resize(rows.size());
+    index_reader<Device> column(q, columns, end);
+    for (local_index e = first; e < end; ++e) ++offsets[static_cast<std::size_t>(column[e]) + 1];
+    std::inclusive_scan(offsets.begin(), offsets.end(), offsets.begin());
+    large_list<local_index> next(offsets);
+    for (local_index i = 0, e = first; i < m; ++i)
+      for (; e < begins[static_cast<std::size_t>(i) + 1]; ++e) {
+        const auto t = static_cast<std::size_t>(next[static_cast<std::size_t>(column[e])]++);
+        rows[t] = i;
+        numbers[t] = e;
+      }
+  }
+};
+
 }  // namespace detail
 
 /// The chunks of a block and their indices. Made once for a block and size; the values of A may change.
@@ -63,11 +94,18 @@ template <class Device>
 class far_plan {
  public:
   /// Reads the structure of A, (m + 1) offsets and columns below `cols`, three times, and keeps a copy of it
-  /// in a buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
+  /// in a buffer of the queue; if `size` is turned, `offsets` and `columns` are those of the transpose of A.
+  /// Throws budget_error if the window does not hold one entry with its rows twice.
   far_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
            const local_index* columns, const pass_layout& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
+    std::optional<detail::turned_pattern<Device>> turned;
+    if (size.turned) {
+      turned.emplace(q, cols, rows, offsets, columns);
+      offsets = turned->offsets.data();
+      columns = turned->rows.data();
+    }
     large_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
@@ -103,6 +141,7 @@ class far_plan {
         listed += static_cast<std::size_t>(c.needed);
       }
       if (size.inverse) invert(c, part, to);
+      if (turned) place_entries(turned->numbers, c, part, to);
       copy(q, std::span<const local_index>(to), indices_.span().subspan(c.indices, part.end));
       visited_ += static_cast<std::uint64_t>(c.rows);
       entries_ += static_cast<std::uint64_t>(c.entries);
@@ -200,6 +239,18 @@ class far_plan {
       }
     for (local_index k = c.needed; k > 0; --k) next[k] = next[k - 1];
     next[0] = 0;
+  }
+
+  static void place_entries(std::span<const local_index> numbers, const far_chunk& c,
+                            const index_layout& part, std::span<local_index> indices) {
+    const auto count = static_cast<std::size_t>(c.entries);
+    const auto own = numbers.subspan(static_cast<std::size_t>(c.first_entry), count);
+    const auto list = indices.subspan(part.inverse, count),
+               places = indices.subspan(part.turned_places(c), count);
+    std::ranges::copy(own, list.begin());
+    std::ranges::sort(list);
+    for (std::size_t t = 0; t < count; ++t)
+      places[t] = static_cast<local_index>(std::ranges::lower_bound(list, own[t]) - list.begin());
   }
 
   pass_layout size_;
