@@ -42,7 +42,7 @@ balance balance_of(const partita::mesh<Device>& m, const partita::policy& p,
   nn::training_options options;
   options.coupling = nn::coupling::decoupled;
   auto net = nn::make_model<double>(m, data, options, p);
-  const auto mine = graph::gcn_normalized(m.world(), data);
+  const auto mine = partita::graph::gcn_normalized(m.world(), data);
   const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
   const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
   return {range_over(m.world(), net.predicted().words - net.parameters().predicted().words),

@@ -23,7 +23,7 @@ def unit_of(files):
         includes += re.findall(r"^#include .*$", text, re.M)
         takes = "argc - 1, argv + 1" if "int main(int argc" in text else ""
         body = re.sub(r"^#include .*$", "", text, flags=re.M)
-        body = re.sub(r"^(int main\(.*?\) {.*?)^}", r"\1return 0; }", body, flags=re.S | re.M)  # as main does by itself
+        body = re.sub(r"^(int main\(.*?\) (?:try )?{.*?)^}", r"\1return 0; }", body, flags=re.S | re.M)  # as main does by itself
         bodies.append(f'namespace example_{file.stem} {{\n#line 1 "{file}"\n{body}}}\n')
         calls.append(f'  if (name == "{file.stem}") return example_{file.stem}::main({takes});\n')
     return "\n".join([*dict.fromkeys(includes), *bodies, MAIN.format(calls="".join(calls))])
