@@ -250,7 +250,7 @@ class far_entries {
     const std::span<const local_index> numbers = entries(k);
     operand x = x_[i];
     if (numbers.empty() || x.row_bytes() == 0) return;
-    x.rows = numbers.back() + 1;
+    x.rows = plan_.numbers_end();
     in_resident_parts(c_, numbers, x, [&](std::size_t first, std::size_t count) {
       pass_.kernels->gather(c_.transfers(), x, numbers.subspan(first, count),
                             place(k, i) + first * x.row_bytes());

@@ -63,15 +63,18 @@ class far_numbering {
 template <class Device>
 struct turned_pattern {
   large_list<local_index> offsets, rows, numbers;
+  local_index end;  ///< of these numbers
 
   turned_pattern(const device_queue<Device>& q, local_index m, local_index n, const local_index* row_offsets,
                  const local_index* columns)
       : offsets(static_cast<std::size_t>(n) + 1, 0, list_memory(q)),
         rows(list_memory(q)),
-        numbers(list_memory(q)) {
+        numbers(list_memory(q)),
+        end(0) {
     large_list<local_index> begins(static_cast<std::size_t>(m) + 1, list_memory(q));
     copy(q, std::span<const local_index>(row_offsets, begins.size()), std::span<local_index>(begins));
-    const local_index first = begins.front(), end = begins.back();
+    const local_index first = begins.front();
+    end = begins.back();
     rows.resize(static_cast<std::size_t>(end - first));
     numbers.resize(rows.size());
     index_reader<Device> column(q, columns, end);
@@ -103,6 +106,7 @@ class far_plan {
     std::optional<detail::turned_pattern<Device>> turned;
     if (size.turned) {
       turned.emplace(q, cols, rows, offsets, columns);
+      numbers_end_ = turned->end;
       offsets = turned->offsets.data();
       columns = turned->rows.data();
     }
@@ -162,6 +166,8 @@ class far_plan {
   std::uint64_t columns() const { return columns_; }
   std::uint64_t rows_visited() const { return visited_; }
   std::uint64_t entries() const { return entries_; }
+  /// In a transpose, the end of the numbers that its entries have in the pattern.
+  local_index numbers_end() const { return numbers_end_; }
 
   /// "of A (6000 x 6000, 66000 entries) and 16 columns, in chunks of 812 to 940 rows and 9000 to 9420
   /// entries"; of columns it says nothing if `width` is less than 0.
@@ -257,6 +263,7 @@ class far_plan {
   std::vector<far_chunk> chunks_;
   buffer<local_index, Device> indices_;
   std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, loaded_ = 0;
+  local_index numbers_end_ = 0;
 };
 
 }  // namespace partita::local
